@@ -1,0 +1,45 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help setup demo test check format lock clean
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+
+setup: $(READY)  ## make .venv with everything the project needs (seconds when nothing changed)
+
+$(READY): requirements/uv.txt requirements/dev.txt pyproject.toml
+	@scripts/prerequisites $(PYTHON)
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup  ## set up, then run the demo: private releases of the New York flights of 2013
+	@$(BIN)/dp-spark demo
+
+test: setup  ## set up, then run all tests
+	@$(BIN)/python -m pytest
+
+check: setup  ## lint, format, strict types, imports between rooms
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest tests/test_architecture.py
+
+format: setup  ## let the tools format and mend what they can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+lock: setup  ## resolve dependencies anew and export the requirement lists
+	@$(BIN)/uv lock --upgrade
+	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra demo -o requirements/jobs.txt
+	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra demo --group dev -o requirements/dev.txt
+
+clean:  ## remove .venv and caches (never .dp_spark: it holds the ledger)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

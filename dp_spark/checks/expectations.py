@@ -1,0 +1,98 @@
+"""What Great Expectations cannot say about a release: exact Arrow types, grids, public groups.
+
+Importing this module registers the expectations and their metrics.
+"""
+
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import pandas as pd
+import pyarrow as pa
+from great_expectations.execution_engine.pandas_execution_engine import PandasExecutionEngine
+from great_expectations.expectations.core.expect_column_type_to_be import ExpectColumnTypeToBe
+from great_expectations.expectations.expectation import BatchExpectation, ColumnMapExpectation
+from great_expectations.expectations.metrics.map_metric_provider.column_condition_partial import (
+    column_condition_partial,
+)
+from great_expectations.expectations.metrics.map_metric_provider.column_map_metric_provider import (
+    ColumnMapMetricProvider,
+)
+from great_expectations.expectations.metrics.metric_provider import metric_value
+from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
+
+from dp_spark.checks.grid import are_multiples
+from dp_spark.publish import artefact_digest
+
+_MULTIPLES = "column_values.dp_spark_multiples"
+_GROUPS = "table.dp_spark_groups_digest"
+
+
+class ExpectColumnArrowTypeToBe(ExpectColumnTypeToBe):
+    """The column is of the Arrow type `type_`, with its parameters; pandas cannot parse those of decimals."""
+
+    def _validate_pandas(self, actual_column_type: object, expected_type: str) -> dict[str, Any]:
+        return {"success": str(actual_column_type) == expected_type, "result": {}}
+
+
+class ColumnValuesMultiples(ColumnMapMetricProvider):
+    """Which values of an integer or decimal column are multiples of `grid`."""
+
+    condition_metric_name = _MULTIPLES
+    condition_value_keys = ("grid",)
+
+    @column_condition_partial(engine=PandasExecutionEngine)
+    def _pandas(cls, column: pd.Series, grid: str, **kwargs: object) -> pd.Series:  # noqa: N805
+        return pd.Series(are_multiples(_arrow(column), Fraction(grid)), index=column.index)
+
+
+class ExpectColumnValuesToBeMultiples(ColumnMapExpectation):
+    """Every value of the column is an integer times `grid`, a fraction as text."""
+
+    map_metric: ClassVar[str] = _MULTIPLES
+    success_keys: ClassVar[tuple[str, ...]] = ("grid", "mostly")
+    args_keys: ClassVar[tuple[str, ...]] = ("column", "grid")
+    grid: str
+
+
+class TableGroupsDigest(TableMetricProvider):
+    """Digest of the group columns, in the order of the rows."""
+
+    metric_name = _GROUPS
+    value_keys = ("column_list",)
+
+    @metric_value(engine=PandasExecutionEngine)
+    def _pandas(
+        cls,  # noqa: N805
+        execution_engine: PandasExecutionEngine,
+        metric_domain_kwargs: dict[str, Any],
+        metric_value_kwargs: dict[str, Any],
+        metrics: dict[str, Any],
+        runtime_configuration: dict[str, Any],
+    ) -> str:
+        frame, _, _ = execution_engine.get_compute_domain(metric_domain_kwargs, domain_type="table")
+        names = metric_value_kwargs["column_list"]
+        return artefact_digest(pa.table({name: _arrow(frame[name]) for name in names}))
+
+
+class ExpectTableGroupsToBe(BatchExpectation):
+    """The group columns, row by row, are those of which `digest` was made: each group once, in order."""
+
+    metric_dependencies: ClassVar[tuple[str, ...]] = (_GROUPS,)
+    success_keys: ClassVar[tuple[str, ...]] = ("column_list", "digest")
+    args_keys: ClassVar[tuple[str, ...]] = ("column_list", "digest")
+    column_list: list[str]
+    digest: str
+
+    def _validate(
+        self,
+        metrics: dict[str, Any],
+        runtime_configuration: dict[str, Any] | None = None,
+        execution_engine: object = None,
+    ) -> dict[str, Any]:
+        return {"success": metrics[_GROUPS] == self.digest, "result": {}}
+
+
+def _arrow(column: pd.Series) -> "pa.Array[Any]":
+    """The column's own Arrow data, in one chunk."""
+    array = pa.array(column)
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

@@ -1,0 +1,52 @@
+"""What leaves a command: an exit code by class of refusal, and never a text that could quote a row."""
+
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from dp_spark.errors import ExitCode, Refusal
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+ERRORS = Console(stderr=True, highlight=False)
+
+
+def guarded(action: Callable[[], None], *, as_json: bool) -> ExitCode:
+    """Run a command; print its refusal for people, or as JSON on standard output."""
+    try:
+        action()
+    except Refusal as refusal:
+        _tell(refusal, as_json=as_json)
+        return refusal.exit_code
+    except KeyboardInterrupt:
+        ERRORS.print("stopped; run the same command again to go on where it stopped", markup=False)
+        return ExitCode.INTERRUPTED
+    except Exception as failure:  # noqa: BLE001  # its text may quote a row: only class and place are shown
+        _tell(_unexpected(failure), as_json=as_json)
+        return ExitCode.UNEXPECTED
+    return ExitCode.OK
+
+
+def _tell(refusal: Refusal, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(refusal.as_json()) + "\n")
+    ERRORS.print(f"[bold red]refused[/] ({refusal.code}): ", end="")
+    ERRORS.print(f"{refusal.message}\nway out: {refusal.way_out}", markup=False, soft_wrap=True)
+
+
+def _unexpected(failure: Exception) -> Refusal:
+    frames = [
+        f"{Path(frame.filename).relative_to(_PACKAGE.parent)}:{frame.lineno}"
+        for frame in traceback.extract_tb(failure.__traceback__)
+        if Path(frame.filename).is_relative_to(_PACKAGE)
+    ]
+    return Refusal(
+        "unexpected",
+        f"{type(failure).__name__} at {' < '.join(reversed(frames)) or 'an unknown place'}; "
+        "its message is withheld, for it may quote data",
+        way_out="run the command again: a release goes on where it stopped, at no further charge; "
+        "if it fails again, report this line",
+    )

@@ -1,0 +1,144 @@
+"""`dp-spark`: the commands, each a few lines over the pipeline."""
+
+import json
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from dp_spark import __version__
+from dp_spark.cli.guard import ERRORS, guarded
+
+app = typer.Typer(
+    name="dp-spark",
+    help="Private releases on Spark: exact noise, a ledger that cannot be overspent, releases that re-run.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+ledger_app = typer.Typer(help="The privacy ledger: explicit, recorded commands.", no_args_is_help=True)
+budget_app = typer.Typer(help="What a population may lose over its lifetime.", no_args_is_help=True)
+app.add_typer(ledger_app, name="ledger")
+ledger_app.add_typer(budget_app, name="budget")
+
+SpecFile = Annotated[Path, typer.Argument(help="YAML file of the release.", show_default=False)]
+ProfileFile = Annotated[
+    str | None, typer.Option("--profile", help="dp_spark.toml; else DP_SPARK_PROFILE, else what lies here.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+Key = Annotated[str, typer.Option("--key", help="First day of the period, YYYY-MM-DD.", show_default=False)]
+
+
+def main() -> NoReturn:
+    """The console script."""
+    app()
+    sys.exit(0)
+
+
+def _end(action: Callable[[], None], *, as_json: bool) -> NoReturn:
+    raise typer.Exit(guarded(action, as_json=as_json))
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def init(
+    directory: Annotated[Path, typer.Argument(help="Where to write them.")] = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """Write a profile (dp_spark.toml) and a first spec (release.yaml); overwrite nothing."""
+    from dp_spark.cli.setting_up import write_first_files
+
+    _end(lambda: write_first_files(directory, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def doctor(profile: ProfileFile = None, as_json: AsJson = False) -> None:
+    """Say what this machine and this profile lack."""
+    from dp_spark.cli.doctor import examine
+
+    _end(lambda: examine(profile, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def plan(
+    spec: SpecFile,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the plan as a page.")] = None,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print what a release will cost and how wrong each number may be; no row is read."""
+    from dp_spark.cli.planning import plan_command
+
+    _end(lambda: plan_command(spec, html=html, profile=profile, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def run(spec: SpecFile, key: Key, profile: ProfileFile = None, as_json: AsJson = False) -> None:
+    """Privatize, check, publish and seal one period; again: go on, or serve what is sealed."""
+    from dp_spark.cli.running import run_command
+
+    _end(lambda: run_command(spec, key, profile=profile, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def statement(
+    release: Annotated[str, typer.Argument(help="population/release/period/revision", show_default=False)],
+    html: Annotated[bool, typer.Option("--html", help="Print the path of the page instead.")] = False,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a sealed release's guarantee, cost, bounds and the error of each number."""
+    from dp_spark.cli.planning import statement_command
+
+    _end(
+        lambda: statement_command(release, html=html, profile=profile, as_json=as_json), as_json=as_json
+    )
+
+
+@app.command()
+def demo(as_json: AsJson = False) -> None:
+    """Release a week of the New York flights of 2013, and show it beside the true values."""
+    from dp_spark.cli.demo import run_demo
+
+    _end(lambda: run_demo(as_json=as_json), as_json=as_json)
+
+
+@ledger_app.command("init")
+def ledger_init(profile: ProfileFile = None, as_json: AsJson = False) -> None:
+    """Make the profile's ledger and its master key, where they are missing."""
+    from dp_spark.cli.setting_up import make_ledger
+
+    _end(lambda: make_ledger(profile, as_json=as_json), as_json=as_json)
+
+
+@budget_app.command("set")
+def budget_set(  # noqa: PLR0913
+    population: Annotated[str, typer.Argument(help="Name of the people concerned.", show_default=False)],
+    epsilon: Annotated[str, typer.Option(help="Lifetime limit, exact: 10, 0.5 or 1/3.", show_default=False)],
+    delta: Annotated[str, typer.Option(help="Lifetime limit, such as 1e-5.", show_default=False)],
+    unit: Annotated[str, typer.Option(help="The column that tells one unit from another.", show_default=False)],
+    reason: Annotated[str, typer.Option(help="Why; recorded with your name.", show_default=False)],
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Open the account of a population, or move its lifetime limit; recorded."""
+    from dp_spark.cli.setting_up import set_budget
+
+    _end(
+        lambda: set_budget(
+            population, epsilon=epsilon, delta=delta, unit=unit, reason=reason, profile=profile, as_json=as_json
+        ),
+        as_json=as_json,
+    )

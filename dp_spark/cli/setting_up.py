@@ -1,0 +1,109 @@
+"""`init`, `ledger init`, `ledger budget set`: explicit acts that a run never does."""
+
+import json
+import sys
+from pathlib import Path
+
+from dp_spark.errors import SetupRefused
+from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
+from dp_spark.pipeline import make_places, open_ledger
+from dp_spark.release.profile import PROFILE_FILE, load_profile, render_first_spec, render_profile
+from dp_spark.release.reading import Wrong, exact_number, refused
+
+FIRST_SPEC = "release.yaml"
+
+
+def write_first_files(directory: Path, *, as_json: bool) -> None:
+    """Write a profile and a first spec into `directory`.
+
+    Raises:
+        SetupRefused: one of them exists, or the directory cannot be written.
+    """
+    files = {directory / PROFILE_FILE: render_profile(), directory / FIRST_SPEC: render_first_spec()}
+    for path in files:
+        if path.exists():
+            raise SetupRefused(
+                "file_exists",
+                f"{path} exists; nothing was written",
+                way_out="move it away, or give another directory",
+            )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for path, text in files.items():
+            with path.open("x", encoding="utf-8") as stream:
+                stream.write(text)
+    except OSError as failure:
+        raise SetupRefused(
+            "not_writable",
+            f"{directory} cannot be written ({failure.strerror})",
+            way_out="give a directory that you may write",
+        ) from None
+    _say(
+        {"written": [str(path) for path in files]},
+        *(f"written  {path}" for path in files),
+        "next: name your table, unit, groups and bounds in the spec, then",
+        "  dp-spark ledger init",
+        "  dp-spark ledger budget set POPULATION --epsilon 10 --delta 1e-5 --unit COLUMN --reason WHY",
+        f"  dp-spark plan {directory / FIRST_SPEC}",
+        as_json=as_json,
+    )
+
+
+def make_ledger(profile: str | None, *, as_json: bool) -> None:
+    """Make the ledger, its master key and the restricted zone, where they are missing."""
+    places = load_profile(profile)
+    make_places(places)
+    _say(
+        {"ledger": places.ledger_url, "master_key": places.master_key},
+        f"ledger      {places.ledger_url}",
+        f"master key  {places.master_key} (back it up apart from the ledger: whoever has both, and a",
+        "            ledger copy from before a release was staged, can compute that release's noise)",
+        as_json=as_json,
+    )
+
+
+def set_budget(
+    population: str,
+    *,
+    epsilon: str,
+    delta: str,
+    unit: str,
+    reason: str,
+    profile: str | None,
+    as_json: bool,
+) -> None:
+    """Open an account or move its limit, and print what is left.
+
+    Raises:
+        Refusal: a number is out of range, or the account counts another unit.
+    """
+    limit = limit_of(epsilon, delta)
+    ledger = open_ledger(load_profile(profile))
+    ledger.set_budget(
+        population, limit, unit=PrivacyUnit(unit), neighbours=Neighbours.ADD_REMOVE, reason=reason
+    )
+    left = ledger.budget(population).left
+    _say(
+        {"population": population, "left": {"epsilon": str(left.epsilon), "delta": str(left.delta)}},
+        f"{population}: limit epsilon {epsilon}, delta {delta}; "
+        f"left epsilon {float(left.epsilon):g}, delta {float(left.delta):g}",
+        as_json=as_json,
+    )
+
+
+def limit_of(epsilon: str, delta: str) -> PrivacyGuarantee:
+    """The lifetime limit that two texts write, exactly.
+
+    Raises:
+        SpecRefused: one of them is no number, or out of range.
+    """
+    read_epsilon = exact_number("0 < epsilon <= 1e6", lambda value: 0 < value <= 10**6, "write for instance 10")
+    read_delta = exact_number("0 <= delta < 1", lambda value: 0 <= value < 1, "write for instance 1e-5")
+    try:
+        return PrivacyGuarantee(read_epsilon(epsilon), read_delta(delta))
+    except Wrong as failure:
+        raise refused("limit_invalid", "budget set", failure.problems) from None
+
+
+def _say(facts: dict[str, object], *lines: str, as_json: bool) -> None:
+    sys.stdout.write((json.dumps(facts) if as_json else "\n".join(lines)) + "\n")

@@ -1,0 +1,99 @@
+"""Refusals: every error that dp_spark raises on purpose, with a code, a reason and a way out.
+
+A refusal may quote what an operator wrote (a key, a path, a number of the spec). It never quotes a value
+read from a row: the same input with one person more or less must give the same text.
+"""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit status of the command line, by class of refusal."""
+
+    OK = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    SPEC = 3
+    PLAN = 4
+    SETUP = 5
+    BUDGET = 6
+    LEDGER = 7
+    INPUT = 8
+    HELD = 9
+    PUBLISH = 10
+    INTERRUPTED = 130
+
+
+class Refusal(Exception):
+    """Something that dp_spark will not do.
+
+    Attributes:
+        code: short stable name, for machines (`budget_exhausted`).
+        message: what was refused and why: parameter, value, allowed range.
+        way_out: what the operator can do next.
+    """
+
+    exit_code = ExitCode.UNEXPECTED
+
+    def __init__(self, code: str, message: str, *, way_out: str) -> None:
+        super().__init__(f"{message}\n  way out: {way_out}")
+        self.code = code
+        self.message = message
+        self.way_out = way_out
+
+    def as_json(self) -> dict[str, str | int]:
+        """The refusal as the `--json` form prints it."""
+        return {
+            "error": self.code,
+            "message": self.message,
+            "way_out": self.way_out,
+            "exit_code": int(self.exit_code),
+        }
+
+
+class SpecRefused(Refusal):
+    """The spec says something that cannot be read or is out of range."""
+
+    exit_code = ExitCode.SPEC
+
+
+class PlanRefused(Refusal):
+    """The spec is well formed, but no release with its guarantee can be planned."""
+
+    exit_code = ExitCode.PLAN
+
+
+class SetupRefused(Refusal):
+    """This installation lacks something: a profile, a ledger, a key, Java, an extra."""
+
+    exit_code = ExitCode.SETUP
+
+
+class BudgetRefused(Refusal):
+    """The ledger does not admit the charge."""
+
+    exit_code = ExitCode.BUDGET
+
+
+class LedgerRefused(Refusal):
+    """The ledger knows this release in a state or with a plan that forbids the step."""
+
+    exit_code = ExitCode.LEDGER
+
+
+class InputRefused(Refusal):
+    """The input is not there or lacks a column that the spec names."""
+
+    exit_code = ExitCode.INPUT
+
+
+class ReleaseHeld(Refusal):
+    """A gate failed on the staged artefact; nothing was published."""
+
+    exit_code = ExitCode.HELD
+
+
+class PublishRefused(Refusal):
+    """A sink cannot take the artefact; it stays staged and can be published later."""
+
+    exit_code = ExitCode.PUBLISH

@@ -1,0 +1,102 @@
+"""Spark sessions: one that dp_spark starts, and what it pins or refuses on any other."""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from dp_spark.errors import SetupRefused
+from pyspark.sql import SparkSession
+
+# The same answers on every Spark line: no local time zone, no dialect that differs by version.
+PINNED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+DEFAULTS = {
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.shuffle.partitions": "16",
+}
+# Engines that replace Spark's own operators may add, compare or retry differently.
+UNKNOWN_ENGINE = ("spark.plugins", "spark.sql.extensions")
+# Spark prints the cell that failed a cast through these loggers, whatever its log level.
+_CELL_PRINTING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def start_session(settings: Mapping[str, str]) -> SparkSession:
+    """The running session, or a new one with `settings` over our defaults.
+
+    Raises:
+        SetupRefused: Spark or Java is missing, or the engine is not one that dp_spark knows.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    session = SparkSession.getActiveSession()
+    if session is None:
+        session = _new_session(settings)
+    refuse_unknown_engine(session)
+    silence_cell_printing_loggers()
+    return session
+
+
+def _new_session(settings: Mapping[str, str]) -> SparkSession:
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has chosen master and memory
+    defaults = {key: value for key, value in DEFAULTS.items() if not (submitted and key == "spark.master")}
+    chosen = {**defaults, **settings, **PINNED}
+    if chosen.get("spark.master", "").startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName("dp_spark")
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as failure:
+        raise SetupRefused(
+            "spark_did_not_start",
+            f"no Spark session could be started ({type(failure).__name__})",
+            way_out="run `dp-spark doctor`; check Java 17+, JAVA_HOME and the [spark] table of the profile",
+        ) from failure
+
+
+def refuse_unknown_engine(spark: SparkSession) -> None:
+    """Refuse a session whose operators are not Spark's own.
+
+    Raises:
+        SetupRefused: a plugin or an extension is configured.
+    """
+    for key in UNKNOWN_ENGINE:
+        if spark.conf.get(key, None):
+            raise SetupRefused(
+                "unknown_engine",
+                f"{key} is set: an accelerated engine may bound or add differently from Spark's own",
+                way_out=f"run private releases in a session without {key}",
+            )
+
+
+def silence_cell_printing_loggers() -> None:
+    """Switch off the loggers of pyspark 4 that print cell values of failed expressions."""
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:  # pyspark 3.5 has none
+        return
+    for name in _CELL_PRINTING_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+@contextmanager
+def pinned(spark: SparkSession) -> Iterator[None]:
+    """Hold the settings that answers depend on; the session gets its own back afterwards."""
+    before = {key: spark.conf.get(key, None) for key in PINNED}
+    for key, value in PINNED.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is not None:
+                spark.conf.set(key, value)

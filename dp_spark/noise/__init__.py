@@ -1,0 +1,25 @@
+"""Numbers only: noise families, exact integer tables, their calibration, and the keyed stream they use."""
+
+from dp_spark.noise.calibrate import calibrate_lattice, least_variance_noise
+from dp_spark.noise.composition import basic_sum, dominating_shift
+from dp_spark.noise.families import FAMILIES, Family, Gaussian, Laplace
+from dp_spark.noise.keystream import cell_ids, derive_key, encode_label, fingerprint, words
+from dp_spark.noise.lattice import NoiseTable, freeze
+
+__all__ = [
+    "FAMILIES",
+    "Family",
+    "Gaussian",
+    "Laplace",
+    "NoiseTable",
+    "basic_sum",
+    "calibrate_lattice",
+    "cell_ids",
+    "derive_key",
+    "dominating_shift",
+    "encode_label",
+    "fingerprint",
+    "freeze",
+    "least_variance_noise",
+    "words",
+]

@@ -1,0 +1,81 @@
+"""Unsigned 128-bit integers as rows (high, low) of a uint64 array of shape (n, 2)."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BITS = 128
+BYTES_PER_ROW = 16
+
+Wide = NDArray[np.uint64]
+
+_LIMB = np.uint64(32)
+_LIMB_MASK = np.uint64(2**32 - 1)
+
+
+def from_bytes(data: bytes) -> Wide:
+    """The rows of `data`, 16 big-endian bytes each."""
+    return np.frombuffer(data, dtype=">u8").reshape(-1, 2).astype(np.uint64)
+
+
+def to_bytes(rows: Wide) -> bytes:
+    """The rows as 16 big-endian bytes each."""
+    return rows.astype(">u8").tobytes()
+
+
+def from_ints(values: Iterable[int]) -> Wide:
+    """The integers as rows.
+
+    Raises:
+        OverflowError: a value is negative or needs more than 128 bits.
+    """
+    return from_bytes(b"".join(value.to_bytes(BYTES_PER_ROW, "big") for value in values))
+
+
+def to_ints(rows: Wide) -> NDArray[Any]:
+    """The rows as an object array of Python integers, shape (n,)."""
+    integers: NDArray[Any] = rows[:, 0].astype(object) * 2**64 + rows[:, 1].astype(object)
+    return integers
+
+
+def to_floats(rows: Wide) -> NDArray[np.float64]:
+    """The rows divided by 2^128, each within a relative 2^-51."""
+    return np.ldexp(rows[:, 0].astype(np.float64), -64) + np.ldexp(rows[:, 1].astype(np.float64), -128)
+
+
+def total(rows: Wide) -> int:
+    """The exact sum, not reduced; at most 2^32 rows."""
+    return sum(int(limb.sum()) << (32 * place) for place, limb in enumerate(_limbs(rows)))
+
+
+def running_sums(rows: Wide) -> Wide:
+    """Sums of the first 1, 2, ..., n rows modulo 2^128; at most 2^31 rows."""
+    carried, carry = [], np.zeros(len(rows), dtype=np.uint64)
+    for limb in _limbs(rows):
+        sums = np.cumsum(limb) + carry
+        carried.append(sums & _LIMB_MASK)
+        carry = sums >> _LIMB
+    return np.stack([carried[2] | carried[3] << _LIMB, carried[0] | carried[1] << _LIMB], axis=1)
+
+
+def count_at_most(ascending: Wide, rows: Wide) -> NDArray[np.int64]:
+    """For every row, how many entries of `ascending` are less than or equal to it, shape (n,).
+
+    A bisection with the same number of steps for every row, both words compared at each step.
+    """
+    high, low = np.ascontiguousarray(ascending[:, 0]), np.ascontiguousarray(ascending[:, 1])
+    row_high, row_low = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
+    found = np.zeros(len(rows), dtype=np.int64)
+    for bit in reversed(range(len(ascending).bit_length())):
+        reach = found + (1 << bit)
+        last = np.minimum(reach, len(ascending)) - 1
+        at_most = (high[last] < row_high) | ((high[last] == row_high) & (low[last] <= row_low))
+        found = np.where(at_most & (reach <= len(ascending)), reach, found)
+    return found
+
+
+def _limbs(rows: Wide) -> list[Wide]:
+    high, low = rows[:, 0], rows[:, 1]
+    return [low & _LIMB_MASK, low >> _LIMB, high & _LIMB_MASK, high >> _LIMB]

@@ -1,0 +1,156 @@
+"""The Parquet sink: a directory for each period, placed whole by one rename."""
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dp_spark.errors import PublishRefused
+from dp_spark.publish.durable import make_directories, sync_directory, write_new_parquet
+from dp_spark.release.spec import PERIOD_COLUMN
+
+FILE_NAME = "part-0.parquet"
+RELEASE_KEY, DIGEST_KEY = b"dp_spark.release_id", b"dp_spark.digest"
+_TAKEN = {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}
+
+
+def publish_parquet(
+    table: pa.Table, root: Path | str, *, period_start: date, release_id: str, digest: str
+) -> Path:
+    """Place `table` as `root/period_start=D/part-0.parquet` and return that path.
+
+    Readers of `root` see the period whole or not at all, also if this process is killed. Publishing an
+    artefact that is there already changes nothing. The copy is made beside `root`, in a directory that
+    only its owner may list, because globs such as DuckDB's find files in hidden directories too.
+
+    Raises:
+        PublishRefused: `root` cannot be written, or the period holds something else.
+    """
+    home = local_root(root)
+    target = home / f"{PERIOD_COLUMN}={period_start.isoformat()}"
+    incoming = home.with_name(f".{home.name}.incoming")
+    attempts = hashlib.sha256(release_id.encode()).hexdigest()[:16]
+    try:
+        make_directories(home, 0o777)
+        if not _is_taken(target):
+            make_directories(incoming, 0o700)
+            labelled = _labelled(table.drop_columns([PERIOD_COLUMN]), release_id, digest)
+            _place(labelled, incoming / f"{attempts}.{os.urandom(8).hex()}", target)
+        _require_own(target, release_id, digest)
+        # Whoever else is at work on this release finds it published when its copy is gone.
+        for leftover in incoming.glob(f"{attempts}.*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+    except OSError as error:
+        raise _unwritable(home, error) from None
+    return target / FILE_NAME
+
+
+def local_root(root: Path | str) -> Path:
+    """The local directory that `root` names, as a path or as a `file:` URL.
+
+    Raises:
+        PublishRefused: `root` is in an object store, or is the root of the file system.
+    """
+    text = os.fspath(root)
+    local = re.fullmatch(r"file:(?://(?:localhost)?)?(/.*)", text)
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", text)
+    if scheme and not local:
+        raise PublishRefused(
+            "sink_not_local",
+            f"path = {text}: the parquet sink needs a rename that is atomic, which {scheme[1]} has not",
+            way_out="give a directory of a local or mounted file system",
+        )
+    path = Path(os.path.realpath(local[1] if local else text))
+    if not path.name:
+        raise PublishRefused(
+            "sink_is_root",
+            f"path = {text}: the root of the file system has nothing beside it to prepare a copy in",
+            way_out="give a directory below it",
+        )
+    return path
+
+
+def _is_taken(target: Path) -> bool:
+    """Whether something stands at `target`; an empty directory is nothing."""
+    try:
+        return any(True for _ in os.scandir(target))
+    except FileNotFoundError:
+        return False
+    except NotADirectoryError:
+        return True
+
+
+def _labelled(table: pa.Table, release_id: str, digest: str) -> pa.Table:
+    labels = {RELEASE_KEY: release_id.encode(), DIGEST_KEY: digest.encode()}
+    return table.replace_schema_metadata(labels)
+
+
+def _place(table: pa.Table, attempt: Path, target: Path) -> None:
+    """Write a copy to `attempt`, rename it to `target`; another publisher may be there first."""
+    try:
+        os.mkdir(attempt)
+        write_new_parquet(table, attempt / FILE_NAME, 0o666)
+        sync_directory(attempt)
+        os.rename(attempt, target)
+        sync_directory(target.parent)
+    except OSError as error:
+        removed_by_a_faster_one = error.errno == errno.ENOENT and _is_taken(target)
+        if error.errno not in _TAKEN and not removed_by_a_faster_one:
+            raise
+    finally:
+        shutil.rmtree(attempt, ignore_errors=True)
+
+
+def _require_own(target: Path, release_id: str, digest: str) -> None:
+    """Refuse unless `target` holds this artefact and no other file that a reader would read."""
+    labels = _labels(target)
+    if labels is None:
+        raise _occupied(target, "files that are no artefact of dp_spark")
+    owner = labels[RELEASE_KEY].decode(errors="replace")
+    if owner != release_id:
+        raise _occupied(target, f"release {owner}")
+    if labels[DIGEST_KEY] != digest.encode():
+        raise _occupied(target, f"another artefact of the same release {release_id}")
+
+
+def _labels(target: Path) -> dict[bytes, bytes] | None:
+    """Release id and digest of the artefact at `target`, or None where there is no such thing."""
+    if not target.is_dir() or set(_visible(target)) != {FILE_NAME}:
+        return None
+    try:
+        labels = pq.read_metadata(target / FILE_NAME).metadata or {}
+    except (OSError, pa.ArrowException):
+        return None
+    return labels if {RELEASE_KEY, DIGEST_KEY} <= labels.keys() else None
+
+
+def _visible(target: Path) -> Iterator[str]:
+    return (entry.name for entry in os.scandir(target) if entry.name[0] not in "._")
+
+
+def _occupied(target: Path, holds: str) -> PublishRefused:
+    return PublishRefused(
+        "period_occupied",
+        f"{target} holds {holds}; a period that is published is not replaced",
+        way_out="move that directory away and publish again, or publish to another path "
+        "(a revision that replaces a period is not offered yet)",
+    )
+
+
+def _unwritable(home: Path, error: OSError) -> PublishRefused:
+    across = error.errno == errno.EXDEV
+    return PublishRefused(
+        "sink_unwritable",
+        f"cannot publish to {home}: " + ("it is a mount point" if across else f"{error.strerror}"),
+        way_out="give a directory below the mount point"
+        if across
+        else "give this user space and write access to it and to the directory above it; "
+        "the artefact stays staged, publish again",
+    )

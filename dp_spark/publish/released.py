@@ -1,0 +1,71 @@
+"""The released table: answers laid out in the plan's columns, with the plan's exact types."""
+
+from collections.abc import Sequence
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+
+from dp_spark.publish.artefact import arrow_schema
+from dp_spark.queries import DerivedEstimate, Estimate
+from dp_spark.queries.measure import Steps
+from dp_spark.release.plan import ColumnRole, ColumnType, OutputColumn, ReleasePlan
+
+DECIMAL_DIGITS = 19  # what a 64-bit unscaled value needs
+
+
+def released_table(
+    plan: ReleasePlan, estimates: Sequence[Estimate], *, period_start: date, release_id: str, revision: int
+) -> pa.Table:
+    """One row for each public group, in order; `estimates` stand in the order of `plan.queries`."""
+    keys = plan.spec.group_keys()
+    constants = {
+        ColumnRole.PERIOD: period_start,
+        ColumnRole.RELEASE: release_id,
+        ColumnRole.REVISION: revision,
+    }
+    groups = iter(zip(*keys, strict=True))
+    answers = {query.name: answer for query, answer in zip(plan.queries, estimates, strict=True)}
+    schema = arrow_schema(plan.columns)
+
+    def array(column: OutputColumn, kind: pa.DataType) -> pa.Array:
+        if column.role in constants:
+            return pa.array([constants[column.role]] * len(keys), kind)
+        if column.role is ColumnRole.GROUP:
+            return pa.array(next(groups), kind)
+        assert column.query is not None  # noqa: S101  # every other column answers a query
+        return _answer(answers[column.query], column, len(keys))
+
+    return pa.Table.from_arrays(
+        [array(column, field.type) for column, field in zip(plan.columns, schema, strict=True)], schema=schema
+    )
+
+
+def _answer(estimate: Estimate, column: OutputColumn, rows: int) -> pa.Array:
+    if isinstance(estimate, DerivedEstimate):
+        numbers = {
+            ColumnRole.VALUE: estimate.value,
+            ColumnRole.STD: estimate.std,
+            ColumnRole.LOW: estimate.low,
+            ColumnRole.HIGH: estimate.high,
+        }
+        return pa.array(numbers[column.role] + 0.0, pa.float64())
+    if column.role is ColumnRole.STD:
+        return pa.array(np.full(rows, column.constant), pa.float64())
+    steps = {
+        ColumnRole.VALUE: estimate.steps,
+        ColumnRole.LOW: estimate.low_steps,
+        ColumnRole.HIGH: estimate.high_steps,
+    }
+    return _on_grid(steps[column.role], column)
+
+
+def _on_grid(steps: Steps, column: OutputColumn) -> pa.Array:
+    """Grid steps as BIGINT or DECIMAL; the planner's saturation keeps the unscaled value in 64 bits."""
+    assert column.grid is not None  # noqa: S101  # lattice columns have one
+    unscaled = steps * int(column.grid * 10**column.decimals)
+    if column.type is ColumnType.BIGINT:
+        return pa.array(unscaled, pa.int64())
+    halves = np.stack([unscaled, unscaled >> 63], axis=1).astype("<i8")  # 128 bits, sign extended
+    kind = pa.decimal128(DECIMAL_DIGITS, column.decimals)
+    return pa.Array.from_buffers(kind, len(steps), [None, pa.py_buffer(halves.tobytes())])

@@ -1,0 +1,72 @@
+"""mean: the mean of a clamped column, a ratio of two noisy totals, with Fieller's interval."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dp_spark.queries.measure import (
+    Bounds,
+    ClampedColumn,
+    DerivedEstimate,
+    Floats,
+    Measure,
+    MeasureKind,
+    NoisyTotal,
+    Total,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """Midpoint of the bounds plus (noisy sum of distances from it) / (noisy count of values).
+
+    Centring halves what a unit can move at worst: max_rows_per_group * (upper - lower) / 2.
+    """
+
+    of: ClampedColumn
+    on_lattice = False
+
+    def totals(self, bounds: Bounds) -> tuple[Total, ...]:
+        """The centred sum in half steps, and the count of values; both are priced."""
+        rows, span = bounds.max_rows_per_group, self.of.upper_steps - self.of.lower_steps
+        return (
+            Total("centred_sum", Measure(MeasureKind.CENTRED, self.of), rows * span, self.of.step / 2),
+            Total("values", Measure(MeasureKind.NON_NULL, self.of), rows, Fraction(1)),
+        )
+
+    def estimate(self, noisy: Sequence[NoisyTotal]) -> DerivedEstimate:
+        """Mean, std by the delta method, and Fieller's interval, all within the public bounds."""
+        centred, count = noisy
+        middle, radius = self._middle_and_radius()
+        offset = np.clip(centred.values / np.maximum(count.values, 1.0), -radius, radius)
+        std = np.hypot(centred.std, offset * count.std) / np.maximum(count.values, 1.0)
+        low, high = _fieller(centred, count, radius)
+        return DerivedEstimate(
+            value=middle + offset,
+            std=np.minimum(std, radius),
+            low=middle + np.minimum(low, offset),
+            high=middle + np.maximum(high, offset),
+        )
+
+    def _middle_and_radius(self) -> tuple[float, float]:
+        return float((self.of.lower + self.of.upper) / 2), float((self.of.upper - self.of.lower) / 2)
+
+
+def _fieller(centred: NoisyTotal, count: NoisyTotal, radius: float) -> tuple[Floats, Floats]:
+    """Ratios r within [-radius, radius] with |centred - r count| <= factor std(centred - r count).
+
+    `factor` is the larger ratio of half width to std of the two noises: a mixture of them has
+    lighter tails than the heavier one. Where the count is not clearly positive every ratio is possible.
+    """
+    factor = max(total.half_width * float(total.grid) / total.std for total in (centred, count))
+    top, bottom = centred.values, count.values
+    a = bottom**2 - (factor * count.std) ** 2
+    clear = (bottom > 0) & (a > 0)
+    safe = np.where(clear, a, 1.0)
+    half_b = top * bottom
+    root = np.sqrt(np.maximum(half_b**2 - safe * (top**2 - (factor * centred.std) ** 2), 0.0))
+    low = np.where(clear, (half_b - root) / safe, -radius)
+    high = np.where(clear, (half_b + root) / safe, radius)
+    return np.clip(low, -radius, radius), np.clip(high, -radius, radius)

@@ -1,0 +1,32 @@
+"""The durable, locking privacy ledger: accounts, charges, and the life of every release."""
+
+from dp_spark.release.ledger.accounts import Amount, Budget
+from dp_spark.release.ledger.claims import Claim, StagedOutcome
+from dp_spark.release.ledger.keys import create_master_key_file, load_master_key
+from dp_spark.release.ledger.ledger import Ledger, create_ledger
+from dp_spark.release.ledger.records import (
+    Event,
+    Publication,
+    PublicationState,
+    ReleaseRecord,
+    StoredFile,
+)
+from dp_spark.release.ledger.states import ReleaseId, ReleaseState
+
+__all__ = [
+    "Amount",
+    "Budget",
+    "Claim",
+    "Event",
+    "Ledger",
+    "Publication",
+    "PublicationState",
+    "ReleaseId",
+    "ReleaseRecord",
+    "ReleaseState",
+    "StagedOutcome",
+    "StoredFile",
+    "create_ledger",
+    "create_master_key_file",
+    "load_master_key",
+]

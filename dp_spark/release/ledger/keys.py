@@ -1,0 +1,141 @@
+"""Release keys under the master key: made, wrapped, unwrapped; and where the master key is kept."""
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from dp_spark.errors import SetupRefused
+
+KEY_BYTES = 32
+_NONCE_BYTES = 12
+WRAPPED_BYTES = _NONCE_BYTES + KEY_BYTES + 16
+_HEX = re.compile(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}")
+_WRAPPING = b"dp_spark ledger: wrap release keys, version 1"
+_CHECKING = b"dp_spark ledger: recognise the master key, version 1"
+
+
+def wrap_key(master_key: bytes, release_key: bytes, owner: str) -> bytes:
+    """`release_key` encrypted with AES-256-GCM, bound to the release `owner`; `WRAPPED_BYTES` long."""
+    nonce = os.urandom(_NONCE_BYTES)
+    return nonce + AESGCM(_derive(master_key, _WRAPPING)).encrypt(nonce, release_key, owner.encode())
+
+
+def unwrap_key(master_key: bytes, wrapped: bytes, owner: str) -> bytes:
+    """The key that `wrap_key` wrapped for `owner`.
+
+    Raises:
+        SetupRefused: the master key is another one, or the bytes were altered or belong to another release.
+    """
+    nonce, sealed = wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:]
+    try:
+        return AESGCM(_derive(master_key, _WRAPPING)).decrypt(nonce, sealed, owner.encode())
+    except InvalidTag:
+        raise SetupRefused(
+            "key_unreadable",
+            f"the key of release {owner} does not open with this master key",
+            way_out="name the master key that this ledger was used with; if it is that, a row was altered",
+        ) from None
+
+
+def master_key_check(master_key: bytes) -> bytes:
+    """16 bytes by which a ledger recognises its master key and from which nobody can compute it."""
+    return _derive(master_key, _CHECKING)[:16]
+
+
+def require_master_key(master_key: bytes) -> bytes:
+    """`master_key` itself, if it is 32 bytes long.
+
+    Raises:
+        SetupRefused: it has another length.
+    """
+    if len(master_key) != KEY_BYTES:
+        raise SetupRefused(
+            "bad_master_key",
+            f"the master key has {len(master_key)} bytes and must have {KEY_BYTES}",
+            way_out="load it from the reference that the profile names",
+        )
+    return master_key
+
+
+def create_master_key_file(path: Path) -> None:
+    """Write a new master key as 64 hex digits to a new file of mode 600.
+
+    Raises:
+        SetupRefused: the path exists, or cannot be written.
+    """
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except OSError as error:
+        raise SetupRefused(
+            "master_key_file",
+            f"no new master key file can be made at {str(path)!r}: {error.strerror}",
+            way_out="name a new file in a directory that exists; a master key is never replaced",
+        ) from error
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(os.urandom(KEY_BYTES).hex() + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def load_master_key(reference: str) -> bytes:
+    """The 32 bytes that `file:PATH` or `env:NAME` holds as 64 hex digits.
+
+    Raises:
+        SetupRefused: the reference is of another form, leads nowhere or to something else, or the file can be
+            read by others than its owner. The text never quotes what was found.
+    """
+    scheme, _, place = reference.partition(":")
+    if _HEX.fullmatch(place):
+        place = ""  # a key that was pasted here must not be quoted below
+    if scheme == "file" and place:
+        text = _read_private(Path(place))
+    elif scheme == "env" and place:
+        text = _read_variable(place)
+    else:
+        raise _refused(
+            "the reference to the master key has neither form", "write file:PATH or env:NAME in the profile"
+        )
+    if _HEX.fullmatch(text.strip()) is None:
+        raise _refused(
+            f"{scheme}:{place} does not hold {2 * KEY_BYTES} hex digits", "restore it from its backup"
+        )
+    return bytes.fromhex(text)
+
+
+def _read_private(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            content = file.read(4096)
+    except OSError as error:
+        raise _refused(
+            f"the master key file {str(path)!r} cannot be read: {error.strerror}",
+            "name the right file, or create one with `dp-spark ledger init`",
+        ) from None
+    if mode & 0o077:
+        raise _refused(
+            f"the master key file {str(path)!r} has mode {mode:03o} and must be its owner's alone",
+            f"chmod 600 {str(path)!r}",
+        )
+    return content.decode("ascii", errors="replace")
+
+
+def _read_variable(name: str) -> str:
+    text = os.environ.get(name)
+    if text is None:
+        raise _refused(f"the environment variable {name} is not set", f"set {name} to 64 hex digits")
+    return text
+
+
+def _refused(message: str, way_out: str) -> SetupRefused:
+    return SetupRefused("master_key", message, way_out=way_out)
+
+
+def _derive(master_key: bytes, purpose: bytes) -> bytes:
+    return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=purpose).derive(master_key)

@@ -1,0 +1,189 @@
+"""The ledger as the rest of the package sees it: each method is one transaction."""
+
+import os
+import socket
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
+from dp_spark.release.ledger import accounts, life, store
+from dp_spark.release.ledger.accounts import Budget, BudgetChange
+from dp_spark.release.ledger.claims import Claim, StagedOutcome
+from dp_spark.release.ledger.keys import require_master_key
+from dp_spark.release.ledger.records import ReleaseRecord, StoredFile, is_release, records
+from dp_spark.release.ledger.reserve import Reservation, require_own_master_key, reserve
+from dp_spark.release.ledger.sqlite import (
+    create_database,
+    database_path,
+    erase_log,
+    ledger_engine,
+    reading,
+    require_ledger,
+    writing,
+)
+from dp_spark.release.ledger.states import ReleaseId, ReleaseState
+from dp_spark.release.ledger.steps import Stamp, step
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The time."""
+    return datetime.now(UTC)
+
+
+def create_ledger(url: str, *, clock: Clock = utc_now) -> None:
+    """Make an empty ledger at `url`; one that exists stays as it is.
+
+    Raises:
+        SetupRefused: the URL names no SQLite file, its directory is missing, or the file is no ledger.
+    """
+    create_database(database_path(url), _iso(clock()))
+
+
+class Ledger:
+    """An open ledger. It holds no connection between calls, so it may be shared by threads and survive forks.
+
+    Every step of a claim refuses with the code `superseded` once a later attempt has reserved the same
+    release; only `stage` does not, because there the first to come wins.
+    """
+
+    __slots__ = ("_clock", "_engine", "_master_key", "_path")
+
+    def __init__(self, url: str, master_key: bytes, clock: Clock) -> None:
+        self._path = database_path(url)
+        self._engine = ledger_engine(self._path)
+        self._master_key = require_master_key(master_key)
+        self._clock = clock
+
+    @classmethod
+    def open(cls, url: str, master_key: bytes, *, clock: Clock = utc_now) -> "Ledger":
+        """The existing ledger at `url`.
+
+        Raises:
+            SetupRefused: it is missing, damaged, of another schema version, or used with another master key.
+        """
+        ledger = cls(url, master_key, clock)
+        require_ledger(ledger._path)
+        with ledger._reading() as connection:
+            require_own_master_key(connection, master_key)
+        return ledger
+
+    def set_budget(
+        self,
+        population: str,
+        limit: PrivacyGuarantee,
+        *,
+        unit: PrivacyUnit,
+        neighbours: Neighbours,
+        reason: str,
+    ) -> None:
+        """Open the account of a population or move its lifetime limit; kept with reason, user and time.
+
+        Raises:
+            BudgetRefused: the reason is blank.
+            LedgerRefused: the account counts another unit or other neighbours.
+            SpecRefused: the population is no name.
+        """
+        change = BudgetChange(population, limit, unit, neighbours, reason)
+        with self._writing() as connection:
+            accounts.set_budget(connection, change, self._stamp().at)
+
+    def budget(self, population: str) -> Budget:
+        """Limit, charges and remainder of a population.
+
+        Raises:
+            BudgetRefused: the ledger does not know it.
+        """
+        with self._reading() as connection:
+            return accounts.budget(connection, population)
+
+    def reserve(  # noqa: PLR0913
+        self,
+        release_id: ReleaseId,
+        *,
+        spec_digest: str,
+        plan_bytes: bytes,
+        tables: Mapping[str, bytes],
+        charge: PrivacyGuarantee,
+        unit: PrivacyUnit,
+        neighbours: Neighbours,
+    ) -> Claim:
+        """Charge a new release, or resume a known one for nothing with its stored plan and a new fence.
+
+        Raises:
+            BudgetRefused: the population is unknown or does not admit the charge.
+            LedgerRefused: the release is known with another spec, or the account counts another unit.
+        """
+        asked = Reservation(release_id, spec_digest, plan_bytes, tables, charge, unit, neighbours)
+        with self._writing() as connection:
+            return reserve(connection, asked, self._master_key, self._stamp())
+
+    def release_key(self, claim: Claim) -> bytes:
+        """The 32 bytes from which all noise of the release comes; refused from STAGED on."""
+        with self._reading() as connection:
+            return life.release_key(connection, claim, self._master_key)
+
+    def start_reading(self, claim: Claim) -> None:
+        """To be called before the first raw byte; again after a crash."""
+        with self._writing() as connection:
+            step(connection, claim, ReleaseState.READING, self._stamp())
+
+    def stage(self, claim: Claim, artefact_digest: str, artefact_path: str) -> StagedOutcome:
+        """Offer an artefact; the first one offered is the release's, and the release key is destroyed."""
+        mine = StoredFile(artefact_path, artefact_digest)
+        with self._writing() as connection:
+            artefact, won = life.stage(connection, claim, mine, self._stamp())
+        return StagedOutcome(
+            artefact=artefact,
+            won=won,
+            discard=None if artefact.path == mine.path else mine.path,
+            log_erased=erase_log(self._path),
+        )
+
+    def hold(self, claim: Claim, failed: Sequence[str]) -> None:
+        """Note that the checks named in `failed` keep the artefact from being published."""
+        with self._writing() as connection:
+            life.hold(connection, claim, failed, self._stamp())
+
+    def record_publication(self, claim: Claim, sink: str, target: str, artefact_digest: str) -> None:
+        """Note that `sink` has the artefact at `target`; a second time changes nothing."""
+        copy = StoredFile(target, artefact_digest)
+        with self._writing() as connection:
+            life.record_publication(connection, claim, sink, copy, self._stamp())
+
+    def publish(self, claim: Claim, sinks: Collection[str]) -> None:
+        """Declare the release published; refused while one of its `sinks` is not recorded."""
+        with self._writing() as connection:
+            life.publish(connection, claim, sinks, self._stamp())
+
+    def seal(self, claim: Claim, *, statement_path: str, statement_digest: str) -> None:
+        """Close the release with its statement; nothing follows."""
+        with self._writing() as connection:
+            life.seal(connection, claim, StoredFile(statement_path, statement_digest), self._stamp())
+
+    def find(self, release_id: ReleaseId) -> ReleaseRecord | None:
+        """What is known of a release."""
+        with self._reading() as connection:
+            return next(iter(records(connection, is_release(release_id))), None)
+
+    def releases(self, population: str) -> list[ReleaseRecord]:
+        """All releases of a population in the order of their charges."""
+        with self._reading() as connection:
+            return records(connection, store.releases.c.population == population)
+
+    def _reading(self) -> AbstractContextManager[sa.Connection]:
+        return reading(self._engine, self._path)
+
+    def _writing(self) -> AbstractContextManager[sa.Connection]:
+        return writing(self._engine, self._path)
+
+    def _stamp(self) -> Stamp:
+        return Stamp(at=_iso(self._clock()), host=socket.gethostname(), pid=os.getpid())
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,153 @@
+"""What the ledger knows of releases, read back as values."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+
+from dp_spark.guarantee import PrivacyGuarantee
+from dp_spark.release.ledger import store
+from dp_spark.release.ledger.exact import decode
+from dp_spark.release.ledger.states import ReleaseId, ReleaseState
+
+
+class PublicationState(StrEnum):
+    """Where the copy of an artefact to one sink stands."""
+
+    COPIED = "copied"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file or directory by its path and the digest of its content."""
+
+    path: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """The copy of a release's artefact at one sink."""
+
+    sink: str
+    target: str
+    state: PublicationState
+    artefact_digest: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One step of a release; a new attempt or a repeated step has the same state on both sides."""
+
+    from_state: ReleaseState | None
+    to_state: ReleaseState
+    fence: int
+    failed_checks: tuple[str, ...]
+    at: datetime
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRecord:
+    """Everything that is kept of a release, but for its key."""
+
+    release_id: ReleaseId
+    state: ReleaseState
+    spec_digest: str
+    charge: PrivacyGuarantee
+    artefact: StoredFile | None
+    statement: StoredFile | None
+    publications: tuple[Publication, ...]
+    events: tuple[Event, ...]
+    plan_bytes: bytes = field(repr=False)
+
+    @property
+    def reserved_at(self) -> datetime:
+        """When the charge was taken."""
+        return self.events[0].at
+
+    @property
+    def failed_checks(self) -> tuple[str, ...]:
+        """Checks that hold the release now; none unless it is HELD."""
+        if self.state is not ReleaseState.HELD:
+            return ()
+        return next((event.failed_checks for event in reversed(self.events) if event.failed_checks), ())
+
+
+def is_release(release_id: ReleaseId) -> sa.ColumnElement[bool]:
+    """The condition that selects the row of `release_id`."""
+    columns = store.releases.c
+    return sa.and_(
+        columns.population == release_id.population,
+        columns.name == release_id.name,
+        columns.period_key == release_id.period_key,
+        columns.revision == release_id.revision,
+    )
+
+
+def records(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> list[ReleaseRecord]:
+    """The releases under `condition`, in the order of their charges."""
+    rows = connection.execute(sa.select(store.releases).where(condition).order_by(store.releases.c.id)).all()
+    chosen = sa.select(store.releases.c.id).where(condition)
+    publications = _by_release(connection, store.publications, chosen, store.publications.c.sink)
+    events = _by_release(connection, store.events, chosen, store.events.c.id)
+    return [_record(row, publications[row.id], events[row.id]) for row in rows]
+
+
+def stored_file(path: str | None, digest: str | None) -> StoredFile | None:
+    """The file of a row, or None where the row has none yet."""
+    return StoredFile(path, digest) if path is not None and digest is not None else None
+
+
+def _by_release(
+    connection: sa.Connection, table: sa.Table, chosen: sa.Select[Any], order: sa.ColumnElement[Any]
+) -> dict[int, list[sa.Row[Any]]]:
+    found: dict[int, list[sa.Row[Any]]] = defaultdict(list)
+    for row in connection.execute(sa.select(table).where(table.c.release.in_(chosen)).order_by(order)):
+        found[row.release].append(row)
+    return found
+
+
+def _record(
+    row: sa.Row[Any], publications: Sequence[sa.Row[Any]], events: Sequence[sa.Row[Any]]
+) -> ReleaseRecord:
+    return ReleaseRecord(
+        release_id=ReleaseId(row.population, row.name, row.period_key, row.revision),
+        state=ReleaseState(row.state),
+        spec_digest=row.spec_digest,
+        charge=PrivacyGuarantee(decode(row.charge_epsilon), decode(row.charge_delta)),
+        artefact=stored_file(row.artefact_path, row.artefact_digest),
+        statement=stored_file(row.statement_path, row.statement_digest),
+        publications=tuple(_publication(each) for each in publications),
+        events=tuple(_event(each) for each in events),
+        plan_bytes=row.plan,
+    )
+
+
+def _publication(row: sa.Row[Any]) -> Publication:
+    return Publication(
+        sink=row.sink,
+        target=row.target,
+        state=PublicationState(row.state),
+        artefact_digest=row.artefact_digest,
+        at=datetime.fromisoformat(row.at),
+    )
+
+
+def _event(row: sa.Row[Any]) -> Event:
+    return Event(
+        from_state=None if row.from_state is None else ReleaseState(row.from_state),
+        to_state=ReleaseState(row.to_state),
+        fence=row.fence,
+        failed_checks=tuple(json.loads(row.failed_checks or "[]")),
+        at=datetime.fromisoformat(row.at),
+        host=row.host,
+        pid=row.pid,
+    )

@@ -1,0 +1,162 @@
+"""Reservation: charge, release key and stored plan in one transaction, before anything is read."""
+
+import hashlib
+import hmac
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from dp_spark.errors import LedgerRefused, SetupRefused
+from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
+from dp_spark.release.ledger import store
+from dp_spark.release.ledger.accounts import budget, require_admitted, require_same_protection
+from dp_spark.release.ledger.claims import Claim
+from dp_spark.release.ledger.exact import encode
+from dp_spark.release.ledger.keys import KEY_BYTES, master_key_check, wrap_key
+from dp_spark.release.ledger.records import is_release, stored_file
+from dp_spark.release.ledger.states import ReleaseId, ReleaseState
+from dp_spark.release.ledger.steps import Move, Stamp, record_step
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What a run asks of the ledger before it reads."""
+
+    release_id: ReleaseId
+    spec_digest: str
+    plan_bytes: bytes
+    tables: Mapping[str, bytes]
+    charge: PrivacyGuarantee
+    unit: PrivacyUnit
+    neighbours: Neighbours
+
+
+def reserve(connection: sa.Connection, asked: Reservation, master_key: bytes, stamp: Stamp) -> Claim:
+    """Charge a new release, or resume a known one for nothing with the plan that it was charged for.
+
+    Raises:
+        BudgetRefused: the population is unknown or does not admit the charge.
+        LedgerRefused: the release is known with another spec, or protects other units than its account.
+        SetupRefused: the ledger belongs to another master key.
+    """
+    _bind_master_key(connection, master_key)
+    row = connection.execute(sa.select(store.releases).where(is_release(asked.release_id))).one_or_none()
+    if row is None:
+        release = _charge(connection, asked, master_key, stamp)
+        return _claim(connection, asked.release_id, release, charged_now=True)
+    if row.spec_digest != asked.spec_digest:
+        raise _other_spec(asked.release_id, row.state)
+    if row.state != ReleaseState.SEALED:
+        _start_attempt(connection, row, stamp)
+    return _claim(connection, asked.release_id, row.id, charged_now=False)
+
+
+def require_own_master_key(connection: sa.Connection, master_key: bytes) -> bool:
+    """Whether the ledger is bound to a master key yet; if so, it is this one.
+
+    Raises:
+        SetupRefused: it is another one.
+    """
+    stored = connection.scalar(sa.select(store.ledger_meta.c.master_key_check))
+    if stored is not None and not hmac.compare_digest(stored, master_key_check(master_key)):
+        raise SetupRefused(
+            "wrong_master_key",
+            "this ledger was used with another master key",
+            way_out="name that master key in the profile, or the ledger that belongs to this one",
+        )
+    return stored is not None
+
+
+def _bind_master_key(connection: sa.Connection, master_key: bytes) -> None:
+    if not require_own_master_key(connection, master_key):
+        connection.execute(sa.update(store.ledger_meta).values(master_key_check=master_key_check(master_key)))
+
+
+def _charge(connection: sa.Connection, asked: Reservation, master_key: bytes, stamp: Stamp) -> int:
+    account = budget(connection, asked.release_id.population)
+    require_same_protection(account, asked.unit, asked.neighbours)
+    require_admitted(account, asked.charge, str(asked.release_id))
+    release = _insert_release(connection, asked)
+    wrapped = wrap_key(master_key, os.urandom(KEY_BYTES), str(asked.release_id))
+    connection.execute(sa.insert(store.release_keys).values(release=release, wrapped=wrapped))
+    for name, body in asked.tables.items():
+        digest = _store_table(connection, body)
+        connection.execute(sa.insert(store.release_tables).values(release=release, name=name, digest=digest))
+    record_step(connection, release, Move(None, ReleaseState.RESERVED, fence=1), stamp)
+    return release
+
+
+def _insert_release(connection: sa.Connection, asked: Reservation) -> int:
+    row = {
+        "population": asked.release_id.population,
+        "name": asked.release_id.name,
+        "period_key": asked.release_id.period_key,
+        "revision": asked.release_id.revision,
+        "spec_digest": asked.spec_digest,
+        "state": ReleaseState.RESERVED.value,
+        "fence": 1,
+        "charge_epsilon": encode(asked.charge.epsilon),
+        "charge_delta": encode(asked.charge.delta),
+        "plan": asked.plan_bytes,
+    }
+    connection.execute(sa.insert(store.releases).values(row))
+    here = is_release(asked.release_id)
+    release: int = connection.scalars(sa.select(store.releases.c.id).where(here)).one()
+    return release
+
+
+def _store_table(connection: sa.Connection, body: bytes) -> str:
+    digest = hashlib.sha256(body).hexdigest()
+    known = sa.select(store.noise_tables.c.digest).where(store.noise_tables.c.digest == digest)
+    if connection.scalar(known) is None:
+        connection.execute(sa.insert(store.noise_tables).values(digest=digest, body=body))
+    return digest
+
+
+def _start_attempt(connection: sa.Connection, row: sa.Row[Any], stamp: Stamp) -> None:
+    fence = row.fence + 1
+    connection.execute(sa.update(store.releases).where(store.releases.c.id == row.id).values(fence=fence))
+    state = ReleaseState(row.state)
+    record_step(connection, row.id, Move(state, state, fence), stamp)
+
+
+def _claim(connection: sa.Connection, release_id: ReleaseId, release: int, *, charged_now: bool) -> Claim:
+    row = connection.execute(sa.select(store.releases).where(store.releases.c.id == release)).one()
+    return Claim(
+        release_id=release_id,
+        state=ReleaseState(row.state),
+        fence=row.fence,
+        charged_now=charged_now,
+        artefact=stored_file(row.artefact_path, row.artefact_digest),
+        statement=stored_file(row.statement_path, row.statement_digest),
+        plan_bytes=row.plan,
+        tables=_tables(connection, release, release_id),
+    )
+
+
+def _tables(connection: sa.Connection, release: int, release_id: ReleaseId) -> dict[str, bytes]:
+    rows = connection.execute(
+        sa.select(store.release_tables.c.name, store.noise_tables)
+        .join_from(store.release_tables, store.noise_tables)
+        .where(store.release_tables.c.release == release)
+        .order_by(store.release_tables.c.name)
+    ).all()
+    for row in rows:
+        if hashlib.sha256(row.body).hexdigest() != row.digest:
+            raise SetupRefused(
+                "noise_table_damaged",
+                f"noise table {row.name!r} of release {release_id} does not have its digest",
+                way_out="restore the newest backup of the ledger; noise from this table would protect nobody",
+            )
+    return {row.name: row.body for row in rows}
+
+
+def _other_spec(release_id: ReleaseId, state: str) -> LedgerRefused:
+    return LedgerRefused(
+        "other_spec",
+        f"release {release_id} is {state} with another spec; one release id has one plan",
+        way_out="restore the spec that it was reserved with, or choose another release name",
+    )

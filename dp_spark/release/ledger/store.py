@@ -1,0 +1,132 @@
+"""The ledger's tables. Fractions are stored as `n/d`, times as UTC ISO text, states as their names."""
+
+import sqlalchemy as sa
+
+SCHEMA_VERSION = 1
+
+metadata = sa.MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+    }
+)
+
+
+def _text(name: str, *, nullable: bool = False) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=nullable)
+
+
+def _release() -> sa.Column[int]:
+    return sa.Column("release", sa.ForeignKey("releases.id"), nullable=False)
+
+
+ledger_meta = sa.Table(
+    "ledger_meta",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("schema_version", sa.Integer, nullable=False),
+    _text("created_at"),
+    sa.Column("master_key_check", sa.LargeBinary),  # set by the first reservation
+)
+
+accounts = sa.Table(
+    "accounts",
+    metadata,
+    sa.Column("population", sa.String(128), primary_key=True),
+    _text("unit"),
+    _text("neighbours"),
+    _text("limit_epsilon"),
+    _text("limit_delta"),
+)
+
+budget_changes = sa.Table(
+    "budget_changes",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("population", sa.ForeignKey("accounts.population"), nullable=False),
+    _text("old_epsilon", nullable=True),
+    _text("old_delta", nullable=True),
+    _text("new_epsilon"),
+    _text("new_delta"),
+    _text("reason"),
+    _text("os_user"),
+    _text("at"),
+)
+
+releases = sa.Table(
+    "releases",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("population", sa.ForeignKey("accounts.population"), nullable=False),
+    sa.Column("name", sa.String(128), nullable=False),
+    sa.Column("period_key", sa.String(128), nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
+    _text("spec_digest"),
+    _text("state"),
+    sa.Column("fence", sa.Integer, nullable=False),
+    _text("charge_epsilon"),
+    _text("charge_delta"),
+    _text("artefact_digest", nullable=True),
+    _text("artefact_path", nullable=True),
+    sa.Column("artefact_fence", sa.Integer),
+    _text("statement_digest", nullable=True),
+    _text("statement_path", nullable=True),
+    sa.Column("plan", sa.LargeBinary, nullable=False),
+    sa.UniqueConstraint("population", "name", "period_key", "revision"),
+)
+
+# A table of its own whose rows are only appended and overwritten in place by rows of the same length: SQLite
+# then never moves a wrapped key to another page. Where rows shrink or go, rebalancing leaves stale copies in
+# the slack of pages, and `secure_delete` does not reach those.
+release_keys = sa.Table(
+    "release_keys",
+    metadata,
+    sa.Column("release", sa.Integer, sa.ForeignKey("releases.id"), primary_key=True, autoincrement=False),
+    sa.Column("wrapped", sa.LargeBinary, nullable=False),
+)
+
+noise_tables = sa.Table(
+    "noise_tables",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
+release_tables = sa.Table(
+    "release_tables",
+    metadata,
+    _release(),
+    _text("name"),
+    sa.Column("digest", sa.ForeignKey("noise_tables.digest"), nullable=False),
+    sa.PrimaryKeyConstraint("release", "name"),
+)
+
+publications = sa.Table(
+    "publications",
+    metadata,
+    _release(),
+    _text("sink"),
+    _text("target"),
+    _text("state"),
+    _text("artefact_digest"),
+    _text("at"),
+    sa.PrimaryKeyConstraint("release", "sink"),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("release", sa.ForeignKey("releases.id"), nullable=False, index=True),
+    _text("from_state", nullable=True),
+    _text("to_state"),
+    sa.Column("fence", sa.Integer, nullable=False),
+    _text("failed_checks", nullable=True),  # JSON list of names
+    _text("at"),
+    _text("host"),
+    sa.Column("pid", sa.Integer, nullable=False),
+)
+
+APPEND_ONLY = (budget_changes, events)

@@ -1,0 +1,133 @@
+"""The resolved plan of a release: its totals with their noise, its output columns; nothing left to decide.
+
+A plan knows no period and no row: every night of a release runs the same plan.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from dp_spark.guarantee import PrivacyGuarantee
+from dp_spark.noise import NoiseTable
+from dp_spark.queries import Query, Total
+from dp_spark.release.spec import ReleaseSpec
+
+COVERAGE = Fraction(95, 100)
+
+
+class ColumnRole(StrEnum):
+    """What a column of the released table holds."""
+
+    PERIOD = "period"
+    GROUP = "group"
+    VALUE = "value"
+    STD = "std"
+    LOW = "low"
+    HIGH = "high"
+    RELEASE = "release"
+    REVISION = "revision"
+
+
+class ColumnType(StrEnum):
+    """The SQL type of a column; a decimal has its scale in `OutputColumn.decimals`."""
+
+    DATE = "DATE"
+    STRING = "STRING"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    DECIMAL = "DECIMAL"
+    DOUBLE = "DOUBLE"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A column of the released table; none may be NULL.
+
+    Attributes:
+        name: the column's name.
+        type: its SQL type.
+        role: what it holds.
+        comment: what the number covers, in words, for readers of the table.
+        query: the query it answers, or None.
+        grid: for a lattice value, low or high: the value is a multiple of it.
+        constant: for the std of a lattice query: the value of every row.
+        decimals: digits behind the point of a DECIMAL; its precision is 19.
+    """
+
+    name: str
+    type: ColumnType
+    role: ColumnRole
+    comment: str
+    query: str | None = None
+    grid: Fraction | None = None
+    constant: float | None = None
+    decimals: int = 0
+
+    @property
+    def sql_type(self) -> str:
+        """The type as SQL writes it."""
+        return f"DECIMAL(19, {self.decimals})" if self.type is ColumnType.DECIMAL else self.type.value
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTotal:
+    """A total with the noise it will get.
+
+    Attributes:
+        total: what is summed, in its own integers.
+        grid_steps: integers of the total in one step of the noise grid; the total is rounded to the grid.
+        guarantee: this total's share of the release's guarantee.
+        table: the noise, in grid steps.
+        saturation: totals are clamped to plus and minus this many grid steps, so that they always fit.
+    """
+
+    total: Total
+    grid_steps: int
+    guarantee: PrivacyGuarantee
+    table: NoiseTable
+    saturation: int
+
+    @property
+    def grid(self) -> Fraction:
+        """The value of one grid step."""
+        return self.total.step * self.grid_steps
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the noise, in value."""
+        return self.table.std * float(self.grid)
+
+    @property
+    def half_width_steps(self) -> int:
+        """Grid steps either side that hold the noise with probability COVERAGE or more."""
+        return self.table.half_width(COVERAGE)
+
+    @property
+    def half_width(self) -> float:
+        """`half_width_steps` in value."""
+        return self.half_width_steps * float(self.grid)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedQuery:
+    """A query of the spec with its planned totals, in the order `query.totals` gives them."""
+
+    name: str
+    kind: str
+    query: Query
+    totals: tuple[PlannedTotal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePlan:
+    """Everything a run needs but the rows, the period and the key."""
+
+    spec: ReleaseSpec
+    queries: tuple[PlannedQuery, ...]
+    columns: tuple[OutputColumn, ...]
+
+    @property
+    def tables(self) -> Mapping[str, NoiseTable]:
+        """The noise tables by digest."""
+        return {planned.table.digest: planned.table for query in self.queries for planned in query.totals}

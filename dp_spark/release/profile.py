@@ -1,0 +1,316 @@
+"""Where things are on this installation, and the two files that `dp-spark init` writes."""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from dp_spark.errors import SetupRefused
+from dp_spark.release.reading import (
+    MAX_BYTES,
+    Problem,
+    Wrong,
+    read_each,
+    read_text,
+    shown,
+    summary,
+    unknown_key,
+    wrong,
+)
+
+PROFILE_VARIABLE = "DP_SPARK_PROFILE"
+PROFILE_FILE = "dp_spark.toml"
+# Where everything is without a profile, relative to the working directory.
+_EMBEDDED = {
+    "ledger_url": "sqlite:///.dp_spark/ledger.db",
+    "master_key": "file:.dp_spark/master.key",
+    "staging": ".dp_spark/restricted",
+    "statements": ".dp_spark/statements",
+}
+_LEDGERS = "sqlite:///PATH or postgresql+DRIVER://USER@HOST/DATABASE"
+_KEYS = (*_EMBEDDED, "spark")
+# Answers depend on these: dp_spark sets some itself, and knows no engine but Spark's own.
+_PINNED = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.session.timezone",
+    "spark.sql.execution.arrow.pyspark.enabled",
+)
+_ENGINES = ("spark.plugins", "spark.sql.extensions")
+_SECRET = re.compile(r"secret|password|passwd|token|credential|access\.?key|private\.?key", re.IGNORECASE)
+_LINE = re.compile(r"\(at line [0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The places of one installation; every path is absolute.
+
+    Attributes:
+        root: the directory that relative paths start from: that of the profile, or the working directory.
+        ledger_url: the ledger's database, as SQLAlchemy reads it; holds no password.
+        master_key: a reference to the master key: `file:PATH` or `env:NAME`.
+        staging: the restricted zone: staged artefacts, for operators only.
+        statements: where the statements of sealed releases go.
+        spark: settings of the Spark session, as text.
+        embedded: whether no profile was given and everything lies under `.dp_spark`.
+    """
+
+    root: Path
+    ledger_url: str
+    master_key: str
+    staging: Path
+    statements: Path
+    spark: Mapping[str, str]
+    embedded: bool
+
+
+def load_profile(
+    path: str | None = None, *, env: Mapping[str, str] = os.environ, cwd: Path | None = None
+) -> Profile:
+    """The profile at `path`, else at DP_SPARK_PROFILE, else `dp_spark.toml` here, else the embedded one.
+
+    Raises:
+        SetupRefused: the file is missing or no TOML, or names everything in it that is wrong.
+    """
+    here = (cwd or Path.cwd()).absolute()
+    chosen = env.get(PROFILE_VARIABLE) if path is None else path
+    if chosen is not None:
+        origin = PROFILE_VARIABLE if path is None else "--profile"
+        file = here / chosen
+        if not chosen or not _is_file(file):
+            raise _refused(f"{origin} = {shown(chosen)} is not a file", "give the path of a profile, or none")
+        return _profile_of(_toml(file), file.parent, f"profile {str(file)!r}", embedded=False)
+    file = here / PROFILE_FILE
+    if _is_file(file):
+        return _profile_of(_toml(file), here, f"profile {str(file)!r}", embedded=False)
+    return _profile_of(_EMBEDDED, here, "embedded profile", embedded=True)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def _toml(file: Path) -> Mapping[str, object]:
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise _refused(f"profile {str(file)!r} is longer than {MAX_BYTES:,} bytes", "shorten it")
+        return tomllib.loads(content.decode())
+    except OSError as failure:
+        raise _refused(
+            f"profile {str(file)!r} cannot be read ({type(failure).__name__})", "check its permissions"
+        ) from None
+    except (ValueError, RecursionError) as failure:
+        # Only the line: the parser may quote characters of a secret.
+        line = _LINE.search(str(failure))
+        where = line[0].removeprefix("(at ") if line else "it"
+        raise _refused(
+            f"profile {str(file)!r} is not TOML in UTF-8: see {where}",
+            'write key = "value"; `dp-spark init` writes an example',
+        ) from None
+
+
+def _profile_of(written: Mapping[str, object], root: Path, source: str, *, embedded: bool) -> Profile:
+    problems = [unknown_key(key, _KEYS) for key in written if key not in _KEYS]
+    problems += [
+        Problem(f"missing key {key!r}", f"add {key} = {json.dumps(example)}", at=(key,))
+        for key, example in _EMBEDDED.items()
+        if key not in written
+    ]
+    read: dict[str, Any] = {"spark": {}}
+    for key, reader in _READERS.items():
+        if key in written:
+            try:
+                read[key] = reader(written[key], root)
+            except Wrong as failure:
+                problems += [problem.under(key) for problem in failure.problems]
+    problems += _conflicts(**read)
+    if problems:
+        raise _refused(*summary(source, problems))
+    return Profile(root=root, embedded=embedded, **read)
+
+
+def _read_ledger_url(value: object, root: Path) -> str:
+    kind, _, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if kind == "sqlite":
+        return _sqlite_url(rest, root)
+    if not kind.startswith("postgresql"):
+        way_out = "write sqlite:///ledger.db, or the URL of a PostgreSQL database"
+        raise Wrong(Problem("is not the URL of a ledger", way_out, _LEDGERS))
+    try:
+        parts = urlsplit(read_text(value))
+        named = bool(parts.hostname and parts.path.strip("/"))
+    except ValueError:  # the text of the failure may hold a password
+        named = False
+    if not named:
+        raise Wrong(Problem("names no host or no database", "write USER@HOST/DATABASE", _LEDGERS))
+    if parts.password is not None or _SECRET.search(parts.query):
+        way_out = "leave it out: PostgreSQL's clients take it from PGPASSFILE or PGPASSWORD"
+        raise Wrong(Problem("holds a password, not shown here", way_out, _LEDGERS))
+    return str(value)
+
+
+def _sqlite_url(rest: str, root: Path) -> str:
+    place = rest.removeprefix("///")
+    path = str(root / place)
+    if place in (rest, "") or place.startswith(":memory:") or {"?", "#"} & set(path):
+        way_out = (
+            "write sqlite:///ledger.db; the ledger must outlive the process, and its path hold no ? or #"
+        )
+        raise Wrong(Problem("names no file that SQLite can keep", way_out, _LEDGERS))
+    return f"sqlite:///{read_text(path)}"
+
+
+def _read_master_key(value: object, root: Path) -> str:
+    kind, _, place = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if kind == "env" and re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", place):
+        return f"env:{place}"
+    if kind == "file" and place:
+        return f"file:{root / read_text(place)}"
+    way_out = "write where the key is, never the key itself; if it stood here, replace it"
+    raise Wrong(Problem("is no reference (value not shown)", way_out, "file:PATH or env:NAME"))
+
+
+def _read_directory(value: object, root: Path) -> Path:
+    text = read_text(value)
+    if "://" in text:
+        allowed = "a directory of this machine or a mounted one"
+        raise wrong(
+            text, "is a URL", allowed=allowed, way_out="write a path such as /srv/dp_spark/restricted"
+        )
+    return Path(os.path.normpath(root / text))
+
+
+def _read_spark(value: object, root: Path) -> dict[str, str]:
+    """Spark settings as text; `root` plays no part: paths in them are Spark's."""
+    if not isinstance(value, dict):
+        raise Wrong(Problem("is not a table", 'write [spark] and lines of "spark.KEY" = VALUE below it'))
+    texts = read_each(((key, (key, each)) for key, each in value.items()), _read_setting)
+    return dict(zip(value, texts, strict=True))
+
+
+def _read_setting(setting: object) -> str:
+    key, value = cast(tuple[str, object], setting)
+    if isinstance(value, dict):
+        raise Wrong(Problem("is a table", f'quote the whole key: "{key}.<...>" = VALUE', "settings"))
+    if not re.fullmatch(r"spark\.[\w.-]+", key):
+        raise Wrong(Problem("is no setting of Spark", "write its full name in quotes", '"spark.<...>"'))
+    if key.casefold() in _PINNED:
+        raise Wrong(Problem("is set by dp_spark itself, as released numbers depend on it", "remove it"))
+    if key.casefold() in _ENGINES:
+        why = "is not allowed: another engine may bound or add differently from Spark's own"
+        raise Wrong(Problem(why, "remove it; run private releases on Spark's own operators"))
+    if _SECRET.search(key):
+        way_out = "leave it to spark-defaults.conf, a credentials provider or the environment"
+        raise Wrong(Problem("may hold a secret (value not shown)", way_out))
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int):
+        raise Wrong(Problem("is no text, whole number or truth value", "put the value in quotes"))
+    return str(value)
+
+
+def _conflicts(spark: Mapping[str, str], **read: Any) -> Iterator[Problem]:
+    """What is right alone, but not together."""
+    staging, statements = read.get("staging"), read.get("statements")
+    if staging and statements and (staging.is_relative_to(statements) or statements.is_relative_to(staging)):
+        why = "lies within `statements` or holds it: the restricted zone would be published or hidden with it"
+        yield Problem(why, "choose separate directories", "", shown(str(staging)), ("staging",))
+    master = spark.get("spark.remote", spark.get("spark.master", "local"))
+    if read.get("ledger_url", "").startswith("sqlite:") and not master.startswith("local"):
+        why = "is an SQLite file, but Spark runs on other machines too"
+        way_out = "use a PostgreSQL ledger, or spark.master = local[*]"
+        yield Problem(why, way_out, _LEDGERS, at=("ledger_url",))
+
+
+_READERS: Mapping[str, Callable[[object, Path], object]] = {
+    "ledger_url": _read_ledger_url,
+    "master_key": _read_master_key,
+    "staging": _read_directory,
+    "statements": _read_directory,
+    "spark": _read_spark,
+}
+
+
+def _refused(message: str, way_out: str) -> SetupRefused:
+    return SetupRefused("profile_refused", message, way_out=way_out)
+
+
+def render_profile(
+    *,
+    ledger_url: str = _EMBEDDED["ledger_url"],
+    master_key: str = _EMBEDDED["master_key"],
+    staging: str = _EMBEDDED["staging"],
+    statements: str = _EMBEDDED["statements"],
+    spark: Mapping[str, str | int | bool] = MappingProxyType({"spark.master": "local[*]"}),
+) -> str:
+    """A commented `dp_spark.toml`; as it stands, it names the places of the embedded profile."""
+    settings = "".join(f"{json.dumps(key)} = {json.dumps(value)}\n" for key, value in spark.items())
+    return f"""\
+# Where dp_spark keeps things on this installation. Relative paths start from the directory of this file.
+# Chosen by --profile PATH, else by DP_SPARK_PROFILE, else found in the working directory.
+
+# The privacy ledger. SQLite serves one machine; for more: postgresql+psycopg://USER@HOST/DATABASE
+# (without a password: PostgreSQL's clients take it from PGPASSFILE or PGPASSWORD).
+ledger_url = {json.dumps(ledger_url)}
+
+# Where the master key is, never the key itself: file:PATH or env:NAME.
+master_key = {json.dumps(master_key)}
+
+# The restricted zone: releases before they are published. Only operators may read it.
+staging = {json.dumps(staging)}
+
+# One page for each sealed release: what was released and how wrong it may be.
+statements = {json.dumps(statements)}
+
+# Settings of the Spark session. dp_spark sets ANSI mode and the session time zone itself;
+# spark.plugins and spark.sql.extensions are refused.
+[spark]
+{settings}"""
+
+
+def render_first_spec() -> str:
+    """A commented spec to start from: delays of flights by origin, with the aircraft as the unit."""
+    return """\
+# One release: which rows, whom it protects and how well, what it asks, where it goes.
+release: flights_by_origin
+input: {format: parquet, path: data/flights}      # parquet or csv
+
+# One release a day; without this block, every release reads the whole input.
+period: {column: date, every: day, timezone: America/New_York}
+
+# Whom the guarantee protects: all rows that share a value of this column.
+unit: {column: tailnum, on_null: drop}
+neighbours: add_remove
+
+# At most so much of one unit is used; the rest is left out at random.
+bounds: {max_groups: 3, max_rows_per_group: 10}
+
+# Groups must be known before any row is read: all of them are released, also the empty ones.
+group_by: [origin]
+groups: {public: [EWR, JFK, LGA]}
+
+# Of one release. Exact: 1/3 is a third.
+guarantee: {epsilon: 1.0, delta: 1e-6}
+
+# Values are clamped to [lower, upper]: choose bounds from public knowledge, not from the data.
+queries:
+  - {name: flights, kind: count}
+  - {name: mean_delay, kind: mean, column: dep_delay, lower: -30, upper: 180}
+  - {name: planes, kind: ids}
+noise: auto                                       # auto, laplace or gaussian
+
+# Whose budget pays: made by `dp-spark ledger`, never by a run.
+budget: {population: nyc_planes}
+publish:
+  - {sink: parquet, path: out/flights_by_origin}
+"""

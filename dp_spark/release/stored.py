@@ -1,0 +1,113 @@
+"""Plans as bytes: what the ledger keeps at reservation, and what resume uses."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from dp_spark.guarantee import PrivacyGuarantee
+from dp_spark.noise import NoiseTable
+from dp_spark.queries import ClampedColumn, Measure, MeasureKind, Total
+from dp_spark.release.plan import (
+    ColumnRole,
+    ColumnType,
+    OutputColumn,
+    PlannedQuery,
+    PlannedTotal,
+    ReleasePlan,
+)
+from dp_spark.release.planner import query_of
+from dp_spark.release.spec import ReleaseSpec, spec_from_canonical
+
+FORMAT = 1
+
+
+def plan_to_bytes(plan: ReleasePlan) -> bytes:
+    """The plan as canonical JSON; its noise tables stand by digest."""
+    document = {
+        "format": FORMAT,
+        "spec": json.loads(plan.spec.canonical_json()),
+        "queries": [[_total_to_json(planned) for planned in query.totals] for query in plan.queries],
+        "columns": [_column_to_json(column) for column in plan.columns],
+    }
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def plan_from_bytes(body: bytes, tables: Mapping[str, bytes]) -> ReleasePlan:
+    """The plan that `plan_to_bytes` wrote; `tables` holds the bytes of its noise tables by digest.
+
+    Raises:
+        ValueError: the bytes are of another format or a table is missing or damaged.
+    """
+    document = json.loads(body)
+    if document["format"] != FORMAT:
+        raise ValueError(f"a stored plan of format {document['format']}; this version reads {FORMAT}")
+    spec = spec_from_canonical(json.dumps(document["spec"]))
+    read = map(NoiseTable.from_bytes, tables.values())
+    noise = {table.digest: table for table in read}  # by what it is, not by the name it came under
+    queries = tuple(
+        PlannedQuery(
+            entry.name,
+            entry.kind,
+            query_of(entry),
+            tuple(_total_from_json(total, noise) for total in totals),
+        )
+        for entry, totals in zip(spec.queries, document["queries"], strict=True)
+    )
+    return ReleasePlan(spec, queries, tuple(map(_column_from_json, document["columns"])))
+
+
+def _total_to_json(planned: PlannedTotal) -> dict[str, Any]:
+    total = planned.total
+    return {
+        "name": total.name,
+        "measure": total.measure.kind.value,
+        "of": _clamped_to_json(total.measure.of),
+        "sensitivity": total.sensitivity,
+        "step": str(total.step),
+        "grid_steps": planned.grid_steps,
+        "epsilon": str(planned.guarantee.epsilon),
+        "delta": str(planned.guarantee.delta),
+        "table": planned.table.digest,
+        "saturation": planned.saturation,
+    }
+
+
+def _total_from_json(stored: Mapping[str, Any], noise: Mapping[str, NoiseTable]) -> PlannedTotal:
+    measure = Measure(MeasureKind(stored["measure"]), _clamped_from_json(stored["of"]))
+    if stored["table"] not in noise:
+        raise ValueError(f"noise table {stored['table']} of the stored plan is missing")
+    return PlannedTotal(
+        total=Total(stored["name"], measure, stored["sensitivity"], Fraction(stored["step"])),
+        grid_steps=stored["grid_steps"],
+        guarantee=PrivacyGuarantee(Fraction(stored["epsilon"]), Fraction(stored["delta"])),
+        table=noise[stored["table"]],
+        saturation=stored["saturation"],
+    )
+
+
+def _clamped_to_json(of: ClampedColumn | None) -> list[str] | None:
+    return None if of is None else [of.column, str(of.lower), str(of.upper), str(of.step)]
+
+
+def _clamped_from_json(stored: list[str] | None) -> ClampedColumn | None:
+    return None if stored is None else ClampedColumn(stored[0], *map(Fraction, stored[1:]))
+
+
+def _column_to_json(column: OutputColumn) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": column.type.value,
+        "role": column.role.value,
+        "comment": column.comment,
+        "query": column.query,
+        "grid": None if column.grid is None else str(column.grid),
+        "constant": column.constant,
+        "decimals": column.decimals,
+    }
+
+
+def _column_from_json(stored: Mapping[str, Any]) -> OutputColumn:
+    column = OutputColumn(**{**stored, "type": ColumnType(stored["type"]), "role": ColumnRole(stored["role"])})
+    return replace(column, grid=None if stored["grid"] is None else Fraction(stored["grid"]))

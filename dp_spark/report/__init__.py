@@ -1,0 +1,19 @@
+"""The same facts about a release three ways: on the console, as a page, as a statement on disk."""
+
+from dp_spark.report.facts import Amount, Budget, ReleaseFacts, SealedRelease, release_facts
+from dp_spark.report.page import facts_html
+from dp_spark.report.statement import StatementPaths, read_statement, write_statement
+from dp_spark.report.text import print_facts
+
+__all__ = [
+    "Amount",
+    "Budget",
+    "ReleaseFacts",
+    "SealedRelease",
+    "StatementPaths",
+    "facts_html",
+    "print_facts",
+    "read_statement",
+    "release_facts",
+    "write_statement",
+]

@@ -1,0 +1,144 @@
+"""Phrases about facts that console and page share, so that both say the same."""
+
+from datetime import datetime
+
+from dp_spark.guarantee import Neighbours
+from dp_spark.release.spec import QueryKind
+from dp_spark.report.facts import Amount, CostFacts, ReleaseFacts, SealedRelease
+from dp_spark.report.figures import counted, exact, figures
+from dp_spark.report.worth import ClampFacts, QueryFacts, TotalFacts
+
+NO_LEDGER = "no ledger asked"
+BY_SIZE = "by size"
+_NEIGHBOURS = {Neighbours.ADD_REMOVE: "added or removed"}
+
+
+def title(facts: ReleaseFacts) -> str:
+    """What the reader holds: a plan, or the statement of one release."""
+    return f"Statement of {facts.sealed.release_id}" if facts.sealed else f"Plan of {facts.release}"
+
+
+def lead(facts: ReleaseFacts) -> str:
+    """One sentence under the title: what was promised to whom."""
+    promised = f"{spending(facts.guarantee)}, for each {facts.unit}"
+    groups, queries = counted(facts.groups.count, "group"), counted_queries(len(facts.queries))
+    return f"{queries} for {groups}; {promised}"
+
+
+def counted_queries(number: int) -> str:
+    """The number of queries."""
+    return "1 query" if number == 1 else f"{number:,} queries"
+
+
+def promise(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
+    """The settings that make the guarantee, as (name, text)."""
+    bounds, groups = facts.bounds, facts.groups
+    first = ", ".join(" / ".join(key) for key in groups.first)
+    more = ", ..." if groups.count > len(groups.first) else ""
+    return (
+        ("guarantee", f"{spending(facts.guarantee)}, each release"),
+        ("unit", f"all rows of one {facts.unit}, {_NEIGHBOURS[facts.neighbours]}"),
+        ("period", f"one {facts.period} a release" if facts.period else "the whole input"),
+        (
+            "bounds",
+            f"of each {facts.unit} at most {counted(bounds.max_groups, 'group')}, "
+            f"{counted(bounds.max_rows_per_group, 'row')} in each",
+        ),
+        *(("values", clamp(each)) for each in facts.clamped),
+        (
+            "groups",
+            f"{groups.count:,} by {', '.join(groups.columns)}; public, {groups.source}: {first}{more}",
+        ),
+        ("account", facts.population),
+    )
+
+
+def clamp(clamped: ClampFacts) -> str:
+    """The bounds of a column in one query."""
+    low, high = exact(clamped.lower), exact(clamped.upper)
+    step = exact(clamped.step)
+    return f"{clamped.query}: {clamped.column} clamped to [{low}, {high}], in steps of {step}"
+
+
+def spending(amount: Amount) -> str:
+    """An epsilon and a delta."""
+    return f"epsilon {exact(amount.epsilon)}, delta {exact(amount.delta)}"
+
+
+def useful(query: QueryFacts) -> str:
+    """From which size on the std of the answer is small."""
+    return f"{figures(query.useful.least)} {useful_unit(query)}"
+
+
+def useful_unit(query: QueryFacts) -> str:
+    """What the size of a useful answer counts."""
+    return "in total" if query.kind == QueryKind.SUM else query.useful.unit
+
+
+def compared(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
+    """What the relative std refers to, as (share, text)."""
+    groups: dict[str, list[QueryFacts]] = {}
+    for query in facts.queries:
+        groups.setdefault(query.useful.of, []).append(query)
+    return tuple(
+        (
+            f"{figures(100 * queries[0].useful.relative_std)} %",
+            f"of {of}: {', '.join(query.name for query in queries)}",
+        )
+        for of, queries in groups.items()
+    )
+
+
+def depending(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
+    """The std of the answers that have no constant one, as (what the tables say of it, text)."""
+    return tuple(
+        (BY_SIZE, f"{query.name}: std = {query.std_in_words}") for query in facts.queries if query.std is None
+    )
+
+
+def total_name(total: TotalFacts) -> str:
+    """A total under the name of its query."""
+    return f"{total.query}: {total.component}"
+
+
+def share(total: TotalFacts, facts: ReleaseFacts) -> str:
+    """A total's part of the epsilon of the release."""
+    return f"{figures(100 * total.epsilon / facts.guarantee.epsilon, 3)} %"
+
+
+def ledger(cost: CostFacts) -> tuple[tuple[str, str], ...]:
+    """Charge and account, as (name, text)."""
+    return (
+        ("charged" if cost.charged else "charge", spending(cost.charge)),
+        ("limit", spending(cost.limit)),
+        ("spent", spending(cost.spent)),
+        ("left" if cost.charged else "left after", spending(cost.left_after)),
+        ("that pays", _releases(cost)),
+    )
+
+
+def _releases(cost: CostFacts) -> str:
+    """What the account can still pay."""
+    fits = counted(cost.releases_that_fit, "release")
+    if cost.charged:
+        return f"{fits} more of this cost"
+    if cost.releases_that_fit == 0:
+        return "nothing: this release does not fit"
+    return f"{fits} of this cost, this one included"
+
+
+def outcome(sealed: SealedRelease) -> tuple[tuple[str, str], ...]:
+    """What became of a release, as (name, text)."""
+    return (
+        ("id", sealed.release_id),
+        ("state", sealed.state),
+        ("rows", f"SHA-256 {sealed.artefact_digest}"),
+        *(("published", place) for place in sealed.published),
+        ("reserved", _moment(sealed.reserved_at)),
+        ("sealed", _moment(sealed.sealed_at) if sealed.sealed_at else "not yet"),
+        ("made by", f"dp_spark {sealed.library_version}"),
+    )
+
+
+def _moment(moment: datetime) -> str:
+    return moment.isoformat(sep=" ", timespec="seconds")

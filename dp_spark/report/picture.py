@@ -1,0 +1,154 @@
+"""Geometry of the pictures on the page: how a whole is shared, and how large a group must be."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from dp_spark.release.spec import QueryKind
+from dp_spark.report import phrases
+from dp_spark.report.facts import CostFacts, ReleaseFacts
+from dp_spark.report.figures import exact, figures
+from dp_spark.report.worth import QueryFacts
+
+WIDTH = 760  # of every picture, in its own units
+COLOURS = 6  # classes c0 to c5 of the style sheet
+_LABEL_WIDTH = 150
+_RIGHT_MARGIN = 24
+_LETTER = 7.2  # at most, at the font size of labels
+
+# Relative std at which one band of a ruler gives way to the next, from noise to precision.
+BAND_LIMITS = (1.0, 0.3, 0.1, 0.03, 0.01)
+_MARKED = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a bar.
+
+    Attributes:
+        x: where it begins.
+        width: how long it is.
+        style: class of its fill.
+        label: what is written in it; empty where there is no room.
+        title: what it is.
+    """
+
+    x: float
+    width: float
+    style: str
+    label: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on an axis."""
+
+    x: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class RulerRow:
+    """One query on a ruler: its bands, and the size at which its std is 10 %."""
+
+    name: str
+    unit: str
+    bands: tuple[Segment, ...]
+    marked: Tick
+
+
+@dataclass(frozen=True, slots=True)
+class Ruler:
+    """Queries against sizes on one logarithmic axis."""
+
+    caption: str
+    rows: tuple[RulerRow, ...]
+    ticks: tuple[Tick, ...]
+
+
+def shared_epsilon(facts: ReleaseFacts) -> tuple[Segment, ...]:
+    """The epsilon of the release as one bar, a segment for each total."""
+    whole = facts.guarantee.epsilon
+    return _bar(
+        (each.epsilon / whole, total_style(i), exact(each.epsilon), phrases.total_name(each))
+        for i, each in enumerate(facts.totals)
+    )
+
+
+def spent_epsilon(cost: CostFacts) -> tuple[Segment, ...]:
+    """The epsilon of the account as one bar: other releases, this one, what is left."""
+    whole = max(cost.limit.epsilon, cost.spent.epsilon + (0 if cost.charged else cost.charge.epsilon))
+    others = cost.spent.epsilon - (cost.charge.epsilon if cost.charged else 0)
+    left = max(cost.left_after.epsilon, Fraction(0))
+    parts = (
+        (others, "spent", "other releases"),
+        (cost.charge.epsilon, "this", "this release"),
+        (left, "left", "left"),
+    )
+    return _bar((each / whole, style, f"{name} {exact(each)}", name) for each, style, name in parts)
+
+
+def total_style(index: int) -> str:
+    """The fill of the total at `index`, on the bar and in the table."""
+    return f"c{index % COLOURS}"
+
+
+def band_names() -> tuple[str, ...]:
+    """What the bands of a ruler stand for, from noise to precision."""
+    percent = [f"{figures(100 * limit)}" for limit in BAND_LIMITS]
+    between = (f"{low}-{high} %" for high, low in pairwise(percent))
+    return (f"above {percent[0]} %: noise", *between, f"below {percent[-1]} %")
+
+
+def rulers(facts: ReleaseFacts) -> tuple[Ruler, ...]:
+    """How large a group must be for each query; sums, whose sizes are amounts, on an axis of their own."""
+    sums = [query for query in facts.queries if query.kind == QueryKind.SUM]
+    others = [query for query in facts.queries if query.kind != QueryKind.SUM]
+    captions = ("rows, units or values in the group", "size of the true total of the group")
+    return tuple(
+        _ruler(queries, caption) for queries, caption in zip((others, sums), captions, strict=True) if queries
+    )
+
+
+def _bar(parts: Iterable[tuple[Fraction, str, str, str]]) -> tuple[Segment, ...]:
+    segments, x = [], 0.0
+    for part, style, label, title in parts:
+        width = float(part) * WIDTH
+        shown = label if len(label) * _LETTER < width - 8 else ""
+        segments.append(Segment(round(x, 2), round(width, 2), style, shown, f"{title}: {label}"))
+        x += width
+    return tuple(segments)
+
+
+def _ruler(queries: Sequence[QueryFacts], caption: str) -> Ruler:
+    at_whole = {query.name: query.useful.least * query.useful.relative_std for query in queries}
+    first = max(0, math.floor(math.log10(min(at_whole.values()))) - 1)
+    last = max(first + 2, math.ceil(math.log10(max(at_whole.values()) / BAND_LIMITS[-1]) + 0.2))
+    per_decade = (WIDTH - _LABEL_WIDTH - _RIGHT_MARGIN) / (last - first)
+
+    def place(size: float) -> float:
+        decades = math.log10(size) - first if size > 0 else 0.0
+        return round(_LABEL_WIDTH + per_decade * min(max(decades, 0), last - first), 2)
+
+    def row(query: QueryFacts) -> RulerRow:
+        edges = [0.0, *(at_whole[query.name] / limit for limit in BAND_LIMITS), math.inf]
+        places = [place(edge) for edge in edges]
+        bands = (
+            Segment(start, round(end - start, 2), f"band{i}", "", "")
+            for i, (start, end) in enumerate(pairwise(places))
+        )
+        least = at_whole[query.name] / _MARKED
+        return RulerRow(
+            query.name, phrases.useful_unit(query), tuple(bands), Tick(place(least), figures(least, 3))
+        )
+
+    every = math.ceil((last - first) / 10)
+    ticks = (Tick(place(10.0**power), _power(power)) for power in range(first, last + 1, every))
+    return Ruler(caption, tuple(map(row, queries)), tuple(ticks))
+
+
+def _power(power: int) -> str:
+    return f"{10**power:,}" if power <= 6 else f"1e{power}"

@@ -1,0 +1,71 @@
+"""What the ledger tests share: one population, and short ways to bring a release to a state."""
+
+import sqlite3
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+
+from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
+from dp_spark.release.ledger import Claim, Ledger, ReleaseId, ReleaseState
+
+MASTER_KEY = bytes(range(32))
+POPULATION = "nyc_planes"
+TAILNUM = PrivacyUnit("tailnum")
+SINK = "parquet"
+
+
+def guarantee(epsilon, delta=0):
+    return PrivacyGuarantee(Fraction(epsilon), Fraction(delta))
+
+
+def url_of(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def fund(ledger: Ledger, epsilon, delta=0, population=POPULATION):
+    ledger.set_budget(
+        population,
+        guarantee(epsilon, delta),
+        unit=TAILNUM,
+        neighbours=Neighbours.ADD_REMOVE,
+        reason="decided by the board",
+    )
+
+
+def reserve(ledger: Ledger, period="2013-01-01", **changes) -> Claim:
+    asked = {
+        "spec_digest": "spec-1",
+        "plan_bytes": b"plan-1",
+        "tables": {"counts": b"table-1"},
+        "charge": guarantee("0.1"),
+        "unit": TAILNUM,
+        "neighbours": Neighbours.ADD_REMOVE,
+    }
+    release_id = changes.pop("release_id", ReleaseId(POPULATION, "flights", period))
+    return ledger.reserve(release_id, **(asked | changes))
+
+
+def brought_to(ledger: Ledger, state: ReleaseState, period="2013-01-01") -> Claim:
+    """A claim, the newest one, on a release that the ledger's own steps brought to `state`."""
+    claim = reserve(ledger, period)
+    steps = {
+        ReleaseState.READING: lambda: ledger.start_reading(claim),
+        ReleaseState.STAGED: lambda: ledger.stage(claim, "digest-1", "staging/1"),
+        ReleaseState.HELD: lambda: ledger.hold(claim, ["history"]),
+        ReleaseState.PUBLISHED: lambda: publish(ledger, claim),
+        ReleaseState.SEALED: lambda: ledger.seal(claim, statement_path="s.html", statement_digest="s"),
+    }
+    for each in list(ReleaseState)[1 : list(ReleaseState).index(state) + 1]:
+        steps[each]()
+    return claim
+
+
+def publish(ledger: Ledger, claim: Claim):
+    ledger.record_publication(claim, SINK, "out/flights", "digest-1")
+    ledger.publish(claim, [SINK])
+
+
+def sql(path: Path, statement: str, *values):
+    """Run a statement behind the ledger's back."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(statement, values).fetchall()

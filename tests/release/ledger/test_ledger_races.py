@@ -1,0 +1,113 @@
+"""Real processes: they are spawned, share nothing but the file, and start together."""
+
+import multiprocessing
+import os
+import signal
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+from ledger_support import MASTER_KEY, POPULATION, brought_to, guarantee, reserve, url_of
+
+from dp_spark.errors import BudgetRefused
+from dp_spark.release.ledger import Ledger, ReleaseId, ReleaseState, create_ledger
+
+RACERS = 8
+_start = None
+
+
+def _meet(barrier):
+    global _start  # noqa: PLW0603
+    _start = barrier
+
+
+def _reserve(url, period, epsilon):
+    ledger = Ledger.open(url, MASTER_KEY)
+    _start.wait(timeout=30)
+    try:
+        claim = reserve(ledger, period, charge=guarantee(epsilon))
+    except BudgetRefused:
+        return None
+    return claim.fence, claim.charged_now, ledger.release_key(claim) if claim.charged_now else None
+
+
+def _stage(url, claim, path):
+    ledger = Ledger.open(url, MASTER_KEY)
+    _start.wait(timeout=30)
+    outcome = ledger.stage(claim, f"digest of {path}", path)
+    return outcome.won, outcome.artefact.path, outcome.discard
+
+
+def _create(url, _):
+    _start.wait(timeout=30)
+    create_ledger(url)
+    return Ledger.open(url, MASTER_KEY).releases(POPULATION)
+
+
+def _die_at_commit(url, period):
+    def die(_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    ledger = Ledger.open(url, MASTER_KEY)
+    sa.event.listen(sa.Engine, "commit", die)
+    reserve(ledger, period)
+
+
+@pytest.fixture(scope="module")
+def race():
+    """Runs one function in eight processes at once, on argument tuples."""
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(RACERS)
+    with ProcessPoolExecutor(RACERS, context, initializer=_meet, initargs=(barrier,)) as pool:
+        yield lambda function, arguments: [
+            job.result(timeout=60) for job in [pool.submit(function, *each) for each in arguments]
+        ]
+
+
+@pytest.mark.parametrize(("epsilon", "fit"), [("0.6", 1), ("0.3", 3), ("0.125", 8)])
+def test_of_eight_releases_at_once_exactly_those_that_fit_are_charged(ledger, path, race, epsilon, fit):
+    answers = race(_reserve, [(url_of(path), f"day-{racer}", epsilon) for racer in range(RACERS)])
+    assert sum(answer is not None for answer in answers) == fit
+    assert ledger.budget(POPULATION).spent.epsilon == fit * guarantee(epsilon).epsilon
+    assert len(ledger.releases(POPULATION)) == fit
+
+
+def test_eight_attempts_at_one_release_take_one_charge_and_eight_fences(ledger, path, race):
+    answers = race(_reserve, [(url_of(path), "day-0", "0.3")] * RACERS)
+    assert sorted(fence for fence, _, _ in answers) == list(range(1, RACERS + 1))
+    assert sum(charged for _, charged, _ in answers) == 1
+    assert ledger.budget(POPULATION).spent.epsilon == guarantee("0.3").epsilon
+
+
+def test_of_eight_attempts_that_stage_at_once_one_wins_and_all_learn_its_artefact(ledger, path, race):
+    claims = [brought_to(ledger, ReleaseState.READING)] + [reserve(ledger) for _ in range(RACERS - 1)]
+    answers = race(_stage, [(url_of(path), claim, f"staging/{claim.fence}") for claim in claims])
+    winner = ledger.find(claims[0].release_id).artefact.path
+    assert sum(won for won, _, _ in answers) == 1
+    assert {artefact for _, artefact, _ in answers} == {winner}
+    assert sorted(d for _, _, d in answers if d) == sorted(
+        {f"staging/{claim.fence}" for claim in claims} - {winner}
+    )
+
+
+def test_eight_processes_may_create_one_ledger(path, race):
+    assert race(_create, [(url_of(path), racer) for racer in range(RACERS)]) == [[]] * RACERS
+    assert list(path.parent.glob(".*")) == []
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_process_killed_before_its_commit_neither_loses_nor_doubles_a_charge(ledger, path, known):
+    if known:
+        reserve(ledger)
+    context = multiprocessing.get_context("spawn")
+    victim = context.Process(target=_die_at_commit, args=(url_of(path), "2013-01-01"))
+    victim.start()
+    victim.join(timeout=30)
+    assert victim.exitcode == -signal.SIGKILL
+    survivor = Ledger.open(url_of(path), MASTER_KEY)
+    spent = survivor.budget(POPULATION).spent.epsilon
+    assert spent == (guarantee("0.1").epsilon if known else 0)
+    claim = reserve(survivor)
+    assert claim.charged_now is not known
+    assert len(survivor.find(ReleaseId(POPULATION, "flights", "2013-01-01")).events) == claim.fence
+    assert survivor.budget(POPULATION).spent.epsilon == guarantee("0.1").epsilon

@@ -1,0 +1,240 @@
+"""Profiles: which is taken, what is refused, what is never shown."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from dp_spark.errors import ExitCode, SetupRefused
+from dp_spark.release.profile import Profile, load_profile, render_first_spec, render_profile
+from dp_spark.release.spec import parse_spec
+
+SECRET = "hunter2-s3cr3t"
+
+
+def written(tmp_path: Path, **changes: object) -> Path:
+    """A profile file with some values changed; None leaves a key out."""
+    values: dict[str, object] = {
+        "ledger_url": "sqlite:///ledger.db",
+        "master_key": "file:master.key",
+        "staging": "restricted",
+        "statements": "statements",
+        "spark": {},
+    }
+    values |= changes
+    spark = values.pop("spark")
+    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None]
+    if isinstance(spark, dict):
+        lines += ["[spark]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in spark.items())]
+    else:
+        lines.insert(0, f"spark = {json.dumps(spark)}")
+    file = tmp_path / "profile.toml"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return file
+
+
+def refusal(file: Path) -> str:
+    with pytest.raises(SetupRefused) as caught:
+        load_profile(str(file), env={})
+    assert caught.value.exit_code is ExitCode.SETUP
+    assert caught.value.way_out
+    text = str(caught.value)
+    assert SECRET not in text
+    return text
+
+
+def test_without_a_profile_everything_is_embedded_in_the_working_directory(tmp_path):
+    assert load_profile(env={}, cwd=tmp_path) == Profile(
+        root=tmp_path,
+        ledger_url=f"sqlite:///{tmp_path}/.dp_spark/ledger.db",
+        master_key=f"file:{tmp_path}/.dp_spark/master.key",
+        staging=tmp_path / ".dp_spark" / "restricted",
+        statements=tmp_path / ".dp_spark" / "statements",
+        spark={},
+        embedded=True,
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_rendered_profile_names_the_embedded_places(tmp_path):
+    embedded = load_profile(env={}, cwd=tmp_path)
+    (tmp_path / "dp_spark.toml").write_text(render_profile())
+    found = load_profile(env={}, cwd=tmp_path)
+    assert not found.embedded
+    assert found.spark == {"spark.master": "local[*]"}
+    for place in ("root", "ledger_url", "master_key", "staging", "statements"):
+        assert getattr(found, place) == getattr(embedded, place)
+
+
+def test_a_rendered_profile_holds_whatever_it_was_given():
+    given = {"master_key": 'file:/a "b"\\c', "staging": "/é", "spark": {"spark.x": True, "spark.y": 3}}
+    read = tomllib.loads(render_profile(**given))
+    assert {key: read[key] for key in given} == given
+
+
+def test_the_argument_goes_before_the_variable_and_the_variable_before_the_directory(tmp_path):
+    for name in ("argument", "variable"):
+        (tmp_path / name).mkdir()
+        written(tmp_path / name)
+    (tmp_path / "dp_spark.toml").write_text(render_profile())
+    env = {"DP_SPARK_PROFILE": str(tmp_path / "variable/profile.toml")}
+    assert load_profile("argument/profile.toml", env=env, cwd=tmp_path).root == tmp_path / "argument"
+    assert load_profile(env=env, cwd=tmp_path).root == tmp_path / "variable"
+    assert load_profile(env={}, cwd=tmp_path).root == tmp_path
+
+
+def test_relative_paths_start_from_the_profile(tmp_path):
+    profile = load_profile(str(written(tmp_path)), env={}, cwd=Path("/"))
+    assert profile.ledger_url == f"sqlite:///{tmp_path}/ledger.db"
+    assert profile.master_key == f"file:{tmp_path}/master.key"
+    assert profile.staging == tmp_path / "restricted"
+    absolute = written(tmp_path, ledger_url="sqlite:////srv/l.db", master_key="file:/srv/k", staging="/srv/s")
+    profile = load_profile(str(absolute), env={})
+    assert (profile.ledger_url, profile.master_key) == ("sqlite:////srv/l.db", "file:/srv/k")
+    assert profile.staging == Path("/srv/s")
+
+
+@pytest.mark.parametrize("path", ["", "no.toml", ".", "a\0b", "x" * 5000])
+def test_a_profile_that_is_not_there_is_refused(tmp_path, path):
+    for arguments, origin in (
+        ((path, {}), "--profile"),
+        ((None, {"DP_SPARK_PROFILE": path}), "DP_SPARK_PROFILE"),
+    ):
+        with pytest.raises(SetupRefused, match=f"{origin} = .* is not a file"):
+            load_profile(arguments[0], env=arguments[1], cwd=tmp_path)
+
+
+@pytest.mark.parametrize("key", ["ledger_url", "master_key", "staging", "statements"])
+def test_a_missing_key_is_named_with_an_example(tmp_path, key):
+    assert f"missing key '{key}'" in refusal(written(tmp_path, **{key: None}))
+
+
+def test_every_problem_is_told_at_once(tmp_path):
+    told = refusal(
+        written(tmp_path, staging="s3://b", statements=3, ledger_url="x", spark={"spark.plugins": "a"})
+    )
+    assert "4 problems" in told
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"), [("ledger_ur", "ledger_url"), ("stageing", "staging"), ("Spark", "spark")]
+)
+def test_an_unknown_key_names_the_nearest_and_not_its_value(tmp_path, key, nearest):
+    assert f"unknown key '{key}': did you mean '{nearest}'?" in refusal(written(tmp_path, **{key: SECRET}))
+
+
+@pytest.mark.parametrize(
+    "value", [SECRET, f"literal:{SECRET}", f"env:{SECRET}", f"command:{SECRET}", f"FILE:{SECRET}", "", 3, "file:", "env:"]
+)  # fmt: skip
+def test_a_master_key_that_is_no_reference_is_refused_and_not_shown(tmp_path, value):
+    told = refusal(written(tmp_path, master_key=value))
+    assert "master_key: is no reference (value not shown) (allowed: file:PATH or env:NAME)" in told
+
+
+def test_a_master_key_may_be_in_the_environment(tmp_path):
+    assert (
+        load_profile(str(written(tmp_path, master_key="env:DP_KEY_1")), env={}).master_key == "env:DP_KEY_1"
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "", 3, "ledger.db", f"mysql://u:{SECRET}@h/d", f"sqlite://u:{SECRET}@h/d", "sqlite://", "sqlite:///",
+        "sqlite:///:memory:", "sqlite:///a?mode=memory", f"postgresql://u:{SECRET}@h/d",
+        f"postgresql+psycopg://u:{SECRET}@h:x/d", f"postgresql://h/d?password={SECRET}", "postgresql://h", "postgresql:///d",
+        f"postgresql://u:{SECRET}@[h/d",
+    ],
+)  # fmt: skip
+def test_a_ledger_url_without_a_place_or_with_a_password_is_refused_and_not_shown(tmp_path, url):
+    told = refusal(written(tmp_path, ledger_url=url))
+    assert "(allowed: sqlite:///PATH or postgresql+DRIVER://USER@HOST/DATABASE)" in told
+
+
+def test_a_postgresql_ledger_is_kept_as_written(tmp_path):
+    url = "postgresql+psycopg://runner@db.example:5432/ledger?sslmode=require"
+    spark = {"spark.master": "yarn"}
+    assert load_profile(str(written(tmp_path, ledger_url=url, spark=spark)), env={}).ledger_url == url
+
+
+@pytest.mark.parametrize("setting", [{"spark.master": "yarn"}, {"spark.remote": "sc://host"}])
+def test_a_ledger_in_a_file_serves_no_cluster(tmp_path, setting):
+    assert "ledger_url: is an SQLite file, but Spark runs" in refusal(written(tmp_path, spark=setting))
+
+
+def test_spark_settings_are_texts(tmp_path):
+    settings = {"spark.a": "x", "spark.b": 8, "spark.ui.enabled": False, "spark.c": True}
+    assert load_profile(str(written(tmp_path, spark=settings)), env={}).spark == {
+        "spark.a": "x",
+        "spark.b": "8",
+        "spark.ui.enabled": "false",
+        "spark.c": "true",
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("spark.sql.ansi.enabled", False, "is set by dp_spark itself"),
+        ("spark.sql.session.timeZone", "CET", "is set by dp_spark itself"),
+        ("spark.SQL.ansi.enabled", False, "is set by dp_spark itself"),
+        ("spark.plugins", "com.nvidia.spark.SQLPlugin", "another engine"),
+        ("spark.sql.extensions", "x", "another engine"),
+        ("spark.hadoop.fs.s3a.secret.key", SECRET, "may hold a secret"),
+        ("spark.hadoop.fs.s3a.access.key", SECRET, "may hold a secret"),
+        ("spark.ssl.keyPassword", SECRET, "may hold a secret"),
+        ("master", "local", "is no setting of Spark"),
+        ("spark.a", 1.5, "put the value in quotes"),
+        ("spark.a", [1], "put the value in quotes"),
+    ],
+)
+def test_settings_that_change_answers_or_hold_secrets_are_refused(tmp_path, key, value, words):
+    assert words in refusal(written(tmp_path, spark={key: value}))
+
+
+def test_an_unquoted_setting_is_refused_with_how_to_write_it(tmp_path):
+    file = written(tmp_path)
+    file.write_text(file.read_text() + '\nspark.master = "local"\n')
+    assert "quote the whole key" in refusal(file)
+    assert "is not a table" in refusal(written(tmp_path, spark="local"))
+
+
+@pytest.mark.parametrize(
+    ("staging", "statements"), [("a", "a"), ("a/b", "a"), ("a", "a/b"), ("a/../b", "b"), (".", "a")]
+)
+def test_the_restricted_zone_and_the_statements_are_apart(tmp_path, staging, statements):
+    assert "staging = " in refusal(written(tmp_path, staging=staging, statements=statements))
+
+
+@pytest.mark.parametrize("place", ["", 3, "s3://bucket/x", "a\nb"])
+@pytest.mark.parametrize("key", ["staging", "statements"])
+def test_a_directory_is_a_path_on_this_machine(tmp_path, key, place):
+    assert f"{key} = {place!r}" in refusal(written(tmp_path, **{key: place}))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (f'master_key = "{SECRET}\n'.encode(), "see line 1"),
+        (f"a = 1\nmaster_key = {SECRET}\n".encode(), "see line 2"),
+        (b"a = 1\na = 2\n", "see line 2"),
+        (b"\xff", "is not TOML in UTF-8"),
+        (b"a = " + b"[" * 100_000, "is not TOML in UTF-8"),
+        (b"#" * 1_000_001, "longer than 1,000,000 bytes"),
+        (b"", "missing key"),
+    ],
+    ids=["string", "literal", "twice", "latin", "deep", "long", "empty"],
+)
+def test_a_file_that_is_no_profile_is_refused_without_its_text(tmp_path, content, words):
+    (tmp_path / "bad.toml").write_bytes(content)
+    told = refusal(tmp_path / "bad.toml")
+    assert words in told
+    assert "bad.toml" in told
+
+
+def test_the_first_spec_is_a_spec():
+    spec = parse_spec(render_first_spec())
+    assert spec.release == "flights_by_origin"
+    assert spec.groups.size == 3
+    assert sum(line.startswith("#") for line in render_first_spec().splitlines()) > 5
