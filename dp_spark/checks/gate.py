@@ -57,8 +57,8 @@ def _suite(plan: ReleasePlan, release_id: str, period_start: date) -> "Expectati
     except SystemExit:  # with status 0: a job would end here and look done
         raise SetupRefused(
             "checks_unavailable",
-            "Great Expectations imports PySpark, which without grpc ends a process whose main module is no file",
-            way_out="start from a script or with python -m instead of python -c, or install grpcio",
+            "Great Expectations imports PySpark, which ends a process of python -c where grpc is missing",
+            way_out="start from a script or with python -m, or install grpcio",
         ) from None
     return release_suite(plan, release_id=release_id, period_start=period_start)
 
@@ -72,8 +72,9 @@ def _validated(table: pa.Table, suite: "ExpectationSuite") -> "ExpectationSuiteV
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     asset = context.data_sources.add_pandas("staged").add_dataframe_asset("artefact")
     frame = table.to_pandas(types_mapper=pd.ArrowDtype)
-    batch = asset.add_batch_definition_whole_dataframe("whole").get_batch({"dataframe": frame})
-    return batch.validate(suite, result_format="BOOLEAN_ONLY")
+    whole = asset.add_batch_definition_whole_dataframe("whole")
+    gate = gx.ValidationDefinition(name="gate", data=whole, suite=context.suites.add(suite))
+    return gate.run(batch_parameters={"dataframe": frame}, result_format="BOOLEAN_ONLY")
 
 
 def _description(config: "ExpectationConfiguration") -> str:

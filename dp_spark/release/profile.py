@@ -88,7 +88,16 @@ def load_profile(
     file = here / PROFILE_FILE
     if _is_file(file):
         return _profile_of(_toml(file), here, f"profile {str(file)!r}", embedded=False)
-    return _profile_of(_EMBEDDED, here, "embedded profile", embedded=True)
+    return embedded_profile(here)
+
+
+def embedded_profile(cwd: Path | None = None) -> Profile:
+    """The profile of one machine: everything under `.dp_spark` in the working directory.
+
+    Raises:
+        SetupRefused: the path of the working directory holds a character that SQLite's URL cannot.
+    """
+    return _profile_of(_EMBEDDED, (cwd or Path.cwd()).absolute(), "embedded profile", embedded=True)
 
 
 def _is_file(path: Path) -> bool:

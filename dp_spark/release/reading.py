@@ -375,6 +375,8 @@ def _mapping(events: Iterator[Any], at: Place, twice: list[Problem]) -> Tree:
         if not isinstance(event, ScalarEvent):
             raise _not_plain(event, "a key that is not a text")
         key = str(_tree(event, events, at, twice))  # a scalar is its text
+        if _UNPRINTABLE.search(key):
+            raise _not_plain(event, "a control character in a key")
         if key in tree:
             line = event.start_mark.line + 1
             twice.append(Problem(f"line {line} writes this key again", "keep one of the two", at=(*at, key)))

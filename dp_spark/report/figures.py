@@ -5,7 +5,7 @@ from math import floor, isfinite, log10
 
 _DIGITS = 4
 _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e9
-_LARGEST_DENOMINATOR = 1000
+_LARGEST_TERM = 1000
 
 
 def figures(value: float | Fraction, digits: int = _DIGITS) -> str:
@@ -27,7 +27,7 @@ def exact(value: Fraction) -> str:
     close = figures(value, 7)
     if Fraction(close.replace(",", "")) == value:
         return close
-    if value.denominator <= _LARGEST_DENOMINATOR:
+    if 1 < value.denominator <= _LARGEST_TERM and abs(value.numerator) <= _LARGEST_TERM:
         return f"{value.numerator:,}/{value.denominator}"
     return figures(value)
 

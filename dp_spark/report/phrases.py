@@ -119,12 +119,11 @@ def ledger(cost: CostFacts) -> tuple[tuple[str, str], ...]:
 
 def _releases(cost: CostFacts) -> str:
     """What the account can still pay."""
-    fits = counted(cost.releases_that_fit, "release")
     if cost.charged:
-        return f"{fits} more of this cost"
+        return f"{counted(cost.releases_that_fit, 'more release')} of this cost"
     if cost.releases_that_fit == 0:
         return "nothing: this release does not fit"
-    return f"{fits} of this cost, this one included"
+    return f"{counted(cost.releases_that_fit, 'release')} of this cost, this one included"
 
 
 def outcome(sealed: SealedRelease) -> tuple[tuple[str, str], ...]:

@@ -15,7 +15,7 @@ from dp_spark.report.worth import QueryFacts
 WIDTH = 760  # of every picture, in its own units
 COLOURS = 6  # classes c0 to c5 of the style sheet
 _LABEL_WIDTH = 150
-_RIGHT_MARGIN = 24
+_RIGHT_MARGIN = 40
 _LETTER = 7.2  # at most, at the font size of labels
 
 # Relative std at which one band of a ruler gives way to the next, from noise to precision.
@@ -73,7 +73,7 @@ def shared_epsilon(facts: ReleaseFacts) -> tuple[Segment, ...]:
     """The epsilon of the release as one bar, a segment for each total."""
     whole = facts.guarantee.epsilon
     return _bar(
-        (each.epsilon / whole, total_style(i), exact(each.epsilon), phrases.total_name(each))
+        (each.epsilon / whole, total_style(i), phrases.total_name(each), exact(each.epsilon))
         for i, each in enumerate(facts.totals)
     )
 
@@ -88,7 +88,7 @@ def spent_epsilon(cost: CostFacts) -> tuple[Segment, ...]:
         (cost.charge.epsilon, "this", "this release"),
         (left, "left", "left"),
     )
-    return _bar((each / whole, style, f"{name} {exact(each)}", name) for each, style, name in parts)
+    return _bar((each / whole, style, name, exact(each)) for each, style, name in parts)
 
 
 def total_style(index: int) -> str:
@@ -115,17 +115,18 @@ def rulers(facts: ReleaseFacts) -> tuple[Ruler, ...]:
 
 def _bar(parts: Iterable[tuple[Fraction, str, str, str]]) -> tuple[Segment, ...]:
     segments, x = [], 0.0
-    for part, style, label, title in parts:
+    for part, style, name, amount in parts:
         width = float(part) * WIDTH
-        shown = label if len(label) * _LETTER < width - 8 else ""
-        segments.append(Segment(round(x, 2), round(width, 2), style, shown, f"{title}: {label}"))
+        label = amount if len(amount) * _LETTER < width - 8 else ""
+        segments.append(Segment(round(x, 2), round(width, 2), style, label, f"{name} {amount}"))
         x += width
     return tuple(segments)
 
 
 def _ruler(queries: Sequence[QueryFacts], caption: str) -> Ruler:
     at_whole = {query.name: query.useful.least * query.useful.relative_std for query in queries}
-    first = max(0, math.floor(math.log10(min(at_whole.values()))) - 1)
+    first = math.floor(math.log10(min(at_whole.values()))) - 1
+    first = max(first, 0) if queries[0].kind != QueryKind.SUM else first  # no group has half a row
     last = max(first + 2, math.ceil(math.log10(max(at_whole.values()) / BAND_LIMITS[-1]) + 0.2))
     per_decade = (WIDTH - _LABEL_WIDTH - _RIGHT_MARGIN) / (last - first)
 
@@ -146,9 +147,7 @@ def _ruler(queries: Sequence[QueryFacts], caption: str) -> Ruler:
         )
 
     every = math.ceil((last - first) / 10)
-    ticks = (Tick(place(10.0**power), _power(power)) for power in range(first, last + 1, every))
+    ticks = (
+        Tick(place(10.0**power), figures(Fraction(10) ** power)) for power in range(first, last + 1, every)
+    )
     return Ruler(caption, tuple(map(row, queries)), tuple(ticks))
-
-
-def _power(power: int) -> str:
-    return f"{10**power:,}" if power <= 6 else f"1e{power}"

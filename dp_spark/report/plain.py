@@ -1,6 +1,5 @@
 """Facts as JSON: dataclasses become objects, exact fractions keep their text beside a float."""
 
-from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -23,8 +22,6 @@ def as_plain(value: object) -> Any:
         return value.isoformat()
     if isinstance(value, tuple):
         return [as_plain(each) for each in value]
-    if isinstance(value, Mapping):
-        return {str(key): as_plain(each) for key, each in value.items()}
     if is_dataclass(value):
         return {field.name: as_plain(getattr(value, field.name)) for field in fields(value)}
     raise TypeError(f"a report holds no {type(value).__name__}")

@@ -29,10 +29,11 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
 
 def _limits_of_intervals(plan: ReleasePlan) -> tuple[str, ...]:
     bounds, unit = plan.spec.bounds, plan.spec.unit.column
+    groups, rows = counted(bounds.max_groups, "group"), counted(bounds.max_rows_per_group, "row")
     clamped = ", or by clamping values to their bounds" if _columns(plan) else ""
     return (
-        f"Intervals cover the noise alone. What is lost by using at most {counted(bounds.max_groups, 'group')} "
-        f"of a {unit} and {counted(bounds.max_rows_per_group, 'row')} in each{clamped}, is not in them.",
+        f"Intervals cover the noise alone. What is lost by using at most {groups} of a {unit} and {rows} in "
+        f"each{clamped}, is not in them.",
         f"Each interval holds by itself: up to {figures((1 - COVERAGE) * 100)} in 100 may miss the number "
         "they are about.",
     )

@@ -65,7 +65,7 @@ def read_statement(path: Path) -> dict[str, Any]:
         raise LedgerRefused(
             "statement_missing",
             f"there is no readable statement at {path}",
-            way_out="only a sealed release has one: `dp-spark run SPEC --key KEY` again seals it and writes it",
+            way_out="only a sealed release has one: `dp-spark run SPEC --key KEY` again seals and writes it",
         ) from None
     except ValueError:
         raise _damaged(path) from None

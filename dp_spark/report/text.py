@@ -14,6 +14,7 @@ from dp_spark.report.figures import exact, figures
 
 _INDENT = 2
 _BULLET = "-"
+_ROOMY = 100  # columns from which the widest table has room between its numbers
 
 
 def print_facts(console: Console, facts: ReleaseFacts) -> None:
@@ -78,6 +79,7 @@ def _shares(console: Console, facts: ReleaseFacts) -> Table:
 def _noise(console: Console, facts: ReleaseFacts) -> Table:
     numbers = ("unit moves", "grid", "scale", "std", _half_width_head(facts))
     table = _table(console, "total", "noise", numbers=numbers)
+    table.padding = (0, 1, 0, 0) if console.width < _ROOMY else table.padding
     for total in facts.totals:
         table.add_row(
             _text(phrases.total_name(total)),

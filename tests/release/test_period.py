@@ -1,6 +1,7 @@
 """Which dates and instants a key stands for."""
 
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -57,8 +58,8 @@ def test_a_key_within_a_period_is_refused_with_the_right_key(every, key, right):
     "key",
     [
         "", "2013-1-5", "20130105", "2013-01-05 ", " 2013-01-05", "2013-01-05\n", "2013-02-29", "2013-13-01",
-        "2013-00-01", "２０１３-01-05", "2013/01/05", "2013-W01-1", "2013-01-05T00:00", "0001-01-01", "1899-12-31",
-        "9999-12-31", "10000-01-01", "-2013-01-05", "latest", "x" * 1000,
+        "2013-00-01", "\uff12013-01-05", "2013/01/05", "2013-W01-1", "2013-01-05T00:00", "0001-01-01",
+        "1899-12-31", "9999-12-31", "10000-01-01", "-2013-01-05", "latest", "x" * 1000,
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("every", ["day", None])
@@ -94,7 +95,7 @@ def test_instants_are_local_midnights():
 def test_successive_windows_neither_overlap_nor_leave_a_gap(timezone, first):
     days = [date.fromisoformat(first) + timedelta(days=i) for i in range(10)]
     instants = [period_window(period("day", timezone), day.isoformat()).utc_micros for day in days]
-    for (start, end), (next_start, _) in zip(instants, instants[1:], strict=False):
+    for (start, end), (next_start, _) in pairwise(instants):
         assert start <= end == next_start
 
 

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from dp_spark.errors import ExitCode, SetupRefused
-from dp_spark.release.profile import Profile, load_profile, render_first_spec, render_profile
+from dp_spark.release.profile import (
+    Profile,
+    embedded_profile,
+    load_profile,
+    render_first_spec,
+    render_profile,
+)
 from dp_spark.release.spec import parse_spec
 
 SECRET = "hunter2-s3cr3t"
@@ -54,7 +60,13 @@ def test_without_a_profile_everything_is_embedded_in_the_working_directory(tmp_p
         spark={},
         embedded=True,
     )
+    assert load_profile(env={}, cwd=tmp_path) == embedded_profile(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_an_sqlite_url_cannot_name_is_refused(tmp_path):
+    with pytest.raises(SetupRefused, match="embedded profile: ledger_url"):
+        load_profile(env={}, cwd=tmp_path / "what?")
 
 
 def test_the_rendered_profile_names_the_embedded_places(tmp_path):
@@ -125,8 +137,9 @@ def test_an_unknown_key_names_the_nearest_and_not_its_value(tmp_path, key, neare
 
 
 @pytest.mark.parametrize(
-    "value", [SECRET, f"literal:{SECRET}", f"env:{SECRET}", f"command:{SECRET}", f"FILE:{SECRET}", "", 3, "file:", "env:"]
-)  # fmt: skip
+    "value",
+    [SECRET, *(f"{kind}:{SECRET}" for kind in ("literal", "env", "command", "FILE")), "", 3, "file:", "env:"],
+)
 def test_a_master_key_that_is_no_reference_is_refused_and_not_shown(tmp_path, value):
     told = refusal(written(tmp_path, master_key=value))
     assert "master_key: is no reference (value not shown) (allowed: file:PATH or env:NAME)" in told

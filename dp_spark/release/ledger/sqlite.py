@@ -3,6 +3,7 @@
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -14,7 +15,9 @@ from dp_spark.errors import LedgerRefused, Refusal, SetupRefused
 from dp_spark.release.ledger import store
 
 _BUSY_SECONDS = 30
-_CHECKPOINT_SECONDS = 5  # a checkpoint that waits keeps every writer waiting
+_CHECKPOINT_TRIES = 10
+_CHECKPOINT_SECONDS = 0.5  # of one try, because a checkpoint that waits for a reader keeps writers waiting
+_PAUSE_SECONDS = 0.05  # SQLite does not wait at all for another's checkpoint
 _PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",
@@ -140,14 +143,17 @@ def writing(engine: sa.Engine, path: Path) -> Iterator[sa.Connection]:
 def erase_log(path: Path) -> bool:
     """Move the write-ahead log into the database and cut it to nothing; whether that succeeded at once.
 
-    A reader can be in the way for longer than five seconds. A later connection does it then, when it closes
-    as the last one.
+    A reader can be in the way for longer than all tries. A later connection does it then, when it closes as
+    the last one.
     """
     with database_errors(path), closing(_connect(path)) as connection:
-        connection.execute(f"PRAGMA busy_timeout={_CHECKPOINT_SECONDS * 1000}")
-        connection.execute("PRAGMA secure_delete=ON")
-        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    return not busy
+        connection.execute(f"PRAGMA busy_timeout={int(_CHECKPOINT_SECONDS * 1000)}")
+        for _ in range(_CHECKPOINT_TRIES):
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                return True
+            time.sleep(_PAUSE_SECONDS)
+    return False
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import stat
 from contextlib import closing
 
 import pytest
-from ledger_support import MASTER_KEY, brought_to, fund, guarantee, reserve, sql, url_of
+from ledger_support import MASTER_KEY, POPULATION, brought_to, fund, guarantee, reserve, sql, url_of
 
 from dp_spark.errors import LedgerRefused, SetupRefused
 from dp_spark.release.ledger import (
@@ -60,6 +60,20 @@ def test_a_staged_key_leaves_the_log_while_another_connection_is_open(ledger, pa
         assert wrapped in path.with_name("ledger.db-wal").read_bytes()
         assert ledger.stage(claim, "digest-1", "staging/1").log_erased
         assert wrapped not in bytes_on_disk(path)
+
+
+def test_a_reader_in_the_way_delays_the_erasure_and_not_the_stage(ledger, path, monkeypatch):
+    monkeypatch.setattr(sqlite, "_CHECKPOINT_TRIES", 1)
+    monkeypatch.setattr(sqlite, "_CHECKPOINT_SECONDS", 0)
+    claim = brought_to(ledger, ReleaseState.READING)
+    (wrapped,) = wrapped_keys(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM releases").fetchall()
+        outcome = ledger.stage(claim, "digest-1", "staging/1")
+    assert (outcome.won, outcome.log_erased) == (True, False)
+    ledger.budget(POPULATION)
+    assert wrapped not in bytes_on_disk(path)
 
 
 def test_no_page_keeps_a_copy_of_a_key_whatever_the_order(empty_ledger, path, monkeypatch):

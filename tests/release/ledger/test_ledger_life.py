@@ -99,7 +99,6 @@ def test_an_older_attempt_that_stages_first_wins_and_the_newest_publishes_it(led
     older = brought_to(ledger, ReleaseState.READING)
     newest = reserve(ledger)
     ledger.start_reading(newest)
-    assert ledger.release_key(older if older.fence == newest.fence else newest)
     assert ledger.stage(older, "digest-1", "staging/1").won
     assert ledger.stage(newest, "digest-2", "staging/2").artefact.path == "staging/1"
     with pytest.raises(LedgerRefused):
@@ -154,9 +153,8 @@ def test_a_release_is_published_only_when_every_sink_has_it(ledger):
 @pytest.mark.parametrize("start", [ReleaseState.STAGED, ReleaseState.PUBLISHED, ReleaseState.SEALED])
 def test_recording_a_publication_again_changes_nothing(ledger, start):
     claim = brought_to(ledger, start)
-    ledger.record_publication(
-        claim, SINK, "out/flights", "digest-1"
-    ) if start is ReleaseState.STAGED else None
+    if start is ReleaseState.STAGED:
+        ledger.record_publication(claim, SINK, "out/flights", "digest-1")
     before = ledger.find(FLIGHTS)
     ledger.record_publication(claim, SINK, "out/flights", "digest-1")
     assert ledger.find(FLIGHTS) == before

@@ -1,0 +1,211 @@
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dp_spark.queries import NoisyTotal
+from dp_spark.report import release_facts
+
+
+def keys_of(value):
+    """The keys of a JSON value, as far down as they go."""
+    match value:
+        case dict():
+            return {key: keys_of(each) for key, each in value.items()}
+        case list():
+            return [keys_of(value[0])] if value else []
+        case _:
+            return None
+
+
+FRACTION = {"exact": None, "float": None}
+SPENDING = {"epsilon": FRACTION, "delta": FRACTION}
+SCHEMA = {
+    "format": None,
+    "release": None,
+    "population": None,
+    "period": None,
+    "guarantee": SPENDING,
+    "unit": None,
+    "neighbours": None,
+    "protects": [None],
+    "limits": [None],
+    "bounds": {"max_groups": None, "max_rows_per_group": None},
+    "clamped": [{"query": None, "column": None, "lower": FRACTION, "upper": FRACTION, "step": FRACTION}],
+    "groups": {"columns": [None], "count": None, "source": None, "first": [[None]]},
+    "coverage": FRACTION,
+    "noise": None,
+    "totals": [
+        {
+            "query": None,
+            "component": None,
+            "counts": None,
+            "epsilon": FRACTION,
+            "delta": FRACTION,
+            "family": None,
+            "sensitivity": FRACTION,
+            "sensitivity_all_groups": FRACTION,
+            "grid": FRACTION,
+            "scale": None,
+            "std": None,
+            "half_width": None,
+            "saturation": FRACTION,
+            "table": None,
+        }
+    ],
+    "queries": [
+        {
+            "name": None,
+            "kind": None,
+            "columns": [None],
+            "std": None,
+            "half_width": None,
+            "std_in_words": None,
+            "useful": {"relative_std": None, "of": None, "least": None, "unit": None},
+            "references": [],
+        }
+    ],
+    "cost": {
+        "charge": SPENDING,
+        "charged": None,
+        "limit": SPENDING,
+        "spent": SPENDING,
+        "left": SPENDING,
+        "left_after": SPENDING,
+        "releases_that_fit": None,
+    },
+    "sealed": {
+        "release_id": None,
+        "state": None,
+        "artefact_digest": None,
+        "published": [None],
+        "reserved_at": None,
+        "sealed_at": None,
+        "library_version": None,
+    },
+}
+
+
+def test_the_keys_of_the_json_are_what_others_read(statement):
+    assert keys_of(statement.as_json()) == SCHEMA
+
+
+def test_a_derived_query_has_reference_sizes(facts):
+    (mean,) = [query for query in facts.as_json()["queries"] if query["kind"] == "mean"]
+    assert keys_of(mean["references"]) == [{"size": None, "std": None, "half_width": None}]
+
+
+def test_json_survives_a_round_trip(statement):
+    assert json.loads(json.dumps(statement.as_json())) == statement.as_json()
+
+
+def test_fractions_stand_as_exact_text_and_as_float(facts):
+    assert facts.as_json()["totals"][0]["epsilon"] == {"exact": "1/5", "float": 0.2}
+
+
+def test_every_number_of_a_total_is_the_plan_s(plan, facts):
+    planned = [(query.name, each) for query in plan.queries for each in query.totals]
+    stated = facts.as_json()["totals"]
+    assert len(stated) == len(planned) == 5
+    for (query, each), total in zip(planned, stated, strict=True):
+        sensitivity = each.total.sensitivity * each.total.step
+        assert (total["query"], total["component"]) == (query, each.total.name)
+        assert Fraction(total["epsilon"]["exact"]) == each.guarantee.epsilon
+        assert Fraction(total["delta"]["exact"]) == each.guarantee.delta
+        assert (total["family"], total["table"]) == (each.table.family, each.table.digest)
+        assert Fraction(total["sensitivity"]["exact"]) == sensitivity
+        assert Fraction(total["sensitivity_all_groups"]["exact"]) == 3 * sensitivity
+        assert Fraction(total["grid"]["exact"]) == each.grid
+        assert total["scale"] == pytest.approx(float(each.grid) / float(each.table.step))
+        assert (total["std"], total["half_width"]) == (each.std, each.half_width)
+        assert Fraction(total["saturation"]["exact"]) == each.grid * each.saturation
+
+
+def test_shares_add_up_to_the_guarantee(plan, facts):
+    assert sum(total.epsilon for total in facts.totals) == plan.spec.guarantee.epsilon
+    assert sum(total.delta for total in facts.totals) == plan.spec.guarantee.delta
+
+
+def test_a_lattice_answer_has_the_constants_of_its_columns(plan, facts):
+    constants = {column.name: column.constant for column in plan.columns}
+    for query in facts.queries[:3]:
+        assert query.columns == tuple(f"{query.name}{suffix}" for suffix in ("", "_std", "_low", "_high"))
+        assert query.std == constants[f"{query.name}_std"]
+        assert query.useful.least == pytest.approx(10 * query.std)
+
+
+def test_a_mean_has_the_std_of_its_centred_sum_over_n(plan, facts):
+    centred, _ = plan.queries[3].totals
+    mean = facts.queries[3]
+    assert mean.std is None
+    assert mean.half_width is None
+    for reference in mean.references:
+        assert reference.std == pytest.approx(min(centred.std / reference.size, 105))
+    assert mean.useful.least == pytest.approx(centred.std / 10.5)
+
+
+def test_references_are_what_a_run_would_print(plan, facts):
+    planned = plan.queries[3]
+    centred, count = planned.totals
+    for reference in facts.queries[3].references:
+        steps = [np.array([0]), np.array([round(reference.size / count.grid)])]
+        noisy = [
+            NoisyTotal(each, total.grid, total.std, total.half_width_steps)
+            for each, total in zip(steps, (centred, count), strict=True)
+        ]
+        answer = planned.query.estimate(noisy)
+        assert reference.std == pytest.approx(answer.std[0])
+        assert reference.half_width == pytest.approx((answer.high[0] - answer.low[0]) / 2)
+
+
+def test_at_a_bound_the_std_of_a_mean_is_as_many_times_larger_as_the_words_say(plan, facts):
+    centred, count = plan.queries[3].totals
+    times = math.hypot(centred.std, 105 * count.std) / centred.std
+    assert f"{times:.2f} times that at a bound" in facts.queries[3].std_in_words
+
+
+def test_a_half_width_is_reached_where_no_ratio_is_excluded(facts):
+    assert facts.queries[3].references[0].half_width == 105
+
+
+def test_groups_say_how_they_are_public(facts):
+    assert facts.groups.count == 6
+    assert facts.groups.source == "listed in the spec: every combination of 3 of origin and 2 of carrier"
+    assert facts.groups.first[0] == ("EWR", "AA")
+
+
+def test_a_plan_without_period_covers_the_whole_input(plan_of):
+    facts = release_facts(plan_of(period=""))
+    assert facts.period is None
+    assert "in the input, whatever they hold" in facts.protects[0]
+
+
+def test_only_what_is_true_of_the_plan_is_said(plan_of):
+    facts = release_facts(plan_of(queries="[{name: flights, kind: count}]"))
+    assert not any("clamping" in text or "NaN" in text for text in facts.limits)
+    assert facts.clamped == ()
+
+
+def test_without_a_ledger_there_is_no_cost(plan):
+    facts = release_facts(plan)
+    assert facts.cost is None
+    assert facts.as_json()["cost"] is None
+
+
+@pytest.mark.parametrize(
+    ("spent", "fits"),
+    [(("0", "0"), 10), (("9", "0"), 1), (("9.5", "0"), 0), (("0", "6.5e-6"), 3), (("10", "1e-5"), 0)],
+)
+def test_releases_that_fit_are_those_that_both_epsilon_and_delta_pay(plan, account_of, spent, fits):
+    cost = release_facts(plan, budget=account_of(limit=("10", "1e-5"), spent=spent)).cost
+    assert cost.releases_that_fit == fits
+    assert (cost.left_after.epsilon >= 0 and cost.left_after.delta >= 0) == (fits > 0)
+
+
+def test_a_sealed_release_is_not_charged_twice(facts, statement):
+    assert facts.cost.left_after.epsilon == 87
+    assert not facts.cost.charged
+    assert statement.cost.left_after.epsilon == 88
+    assert statement.cost.charged
