@@ -4,32 +4,55 @@ A run can be killed anywhere and started again: the ledger knows the state, and 
 nothing the second time or is decided by the ledger's compare-and-set.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from dp_spark import __version__
 from dp_spark.checks import check_artefact
-from dp_spark.errors import BudgetRefused, InputRefused, LedgerRefused, PublishRefused, Refusal, ReleaseHeld
+from dp_spark.errors import InputRefused, LedgerRefused, PublishRefused, Refusal, ReleaseHeld, SetupRefused
 from dp_spark.frames.privatize import collect_totals, estimates, noisy_totals
 from dp_spark.frames.session import pinned
 from dp_spark.frames.sources import check_columns, open_source
-from dp_spark.guarantee import PrivacyGuarantee
-from dp_spark.publish import artefact_digest, publish_parquet, read_artefact, released_table, write_artefact
-from dp_spark.release.ledger import Claim, Ledger, ReleaseId, ReleaseRecord, ReleaseState, load_master_key
+from dp_spark.guarantee import PrivacyGuarantee, PrivacyUnit
+from dp_spark.publish import (
+    artefact_digest,
+    publish_parquet,
+    read_artefact,
+    released_table,
+    write_artefact,
+)
+from dp_spark.publish.durable import make_directories
+from dp_spark.release.ledger import (
+    Claim,
+    Ledger,
+    ReleaseId,
+    ReleaseRecord,
+    ReleaseState,
+    create_ledger,
+    create_master_key_file,
+    load_master_key,
+    require_admitted,
+    utc_now,
+)
 from dp_spark.release.period import PeriodWindow, period_window
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.planner import plan_release
 from dp_spark.release.profile import Profile
-from dp_spark.release.spec import ReleaseSpec
+from dp_spark.release.spec import ReleaseSpec, SinkSpec
 from dp_spark.release.stored import plan_from_bytes, plan_to_bytes
-from dp_spark.report.facts import SealedRelease, release_facts
-from dp_spark.report.statement import write_statement
-from pyspark.sql import SparkSession
+from dp_spark.report import ReleaseFacts, SealedRelease, release_facts, write_statement
+
+Observer: TypeAlias = "Callable[[Step], None]"
+SparkSource: TypeAlias = Callable[[], SparkSession]
+T = TypeVar("T")
 
 
 class Step(StrEnum):
@@ -47,11 +70,6 @@ class Step(StrEnum):
     STATE = "seal: write the statement"
     SEAL = "seal: close the release"
     DONE = "done"
-
-
-Observer: TypeAlias = Callable[[Step], None]
-SparkSource: TypeAlias = Callable[[], SparkSession]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +143,41 @@ def make_places(profile: Profile) -> None:
     Raises:
         SetupRefused: a place cannot be made, or holds something else.
     """
-    for place in (profile.staging, profile.statements, *_embedded_home(profile)):
-        make_private_directory(place)
-    create_master_key(profile.master_key)
+    kind, _, place = profile.master_key.partition(":")
+    _make_private(profile.staging)
+    if kind == "file" and not Path(place).exists():
+        _make_private(Path(place).parent)
+        create_master_key_file(Path(place))
+    load_master_key(profile.master_key)  # refused here rather than by the first run
     create_ledger(profile.ledger_url)
 
 
-def planned_facts(spec: ReleaseSpec, profile: Profile) -> ReleaseFacts:
-    """What a release of `spec` costs and is worth, and what its account has left; no row is read."""
+def _make_private(directory: Path) -> None:
+    try:
+        make_directories(directory, 0o700)
+    except OSError as failure:
+        raise SetupRefused(
+            "not_writable",
+            f"the directory {directory} cannot be made ({failure.strerror})",
+            way_out="name a place in the profile that you may write",
+        ) from None
+
+
+def planned_facts(spec: ReleaseSpec, profile: Profile) -> tuple[ReleaseFacts, Refusal | None]:
+    """What a release of `spec` costs and is worth, and what its account has left; no row is read.
+
+    Without an account the facts leave the remainder out, and the refusal says why.
+    """
     plan = plan_release(spec)
-    return release_facts(plan, budget=open_ledger(profile).budget(spec.budget.population))
+    try:
+        budget = open_ledger(profile).budget(spec.budget.population)
+    except Refusal as refusal:
+        return release_facts(plan), refusal
+    return release_facts(plan, budget=budget), None
 
 
-def sealed_facts(ledger: Ledger, release: str) -> tuple[ReleaseFacts, Path]:
-    """The facts of a sealed release, from the plan that the ledger keeps, and its statement's page.
+def sealed_facts(ledger: Ledger, release: str) -> ReleaseFacts:
+    """The facts of a sealed release, from the plan that the ledger keeps.
 
     Raises:
         LedgerRefused: there is no such release, or it is not sealed.
@@ -151,7 +190,7 @@ def sealed_facts(ledger: Ledger, release: str) -> tuple[ReleaseFacts, Path]:
             way_out="run it again with `dp-spark run`; it goes on where it stopped",
         )
     plan = plan_from_bytes(record.plan_bytes, ledger.tables(record.release_id))
-    return release_facts(plan, sealed=_sealed(record)), Path(record.statement.path)
+    return release_facts(plan, sealed=_sealed(record, record.events[-1].at))
 
 
 def _reserved(
@@ -290,21 +329,28 @@ def _sink_name(sink: SinkSpec) -> str:
 def _seal(ledger: Ledger, claim: Claim, plan: ReleasePlan, profile: Profile, observe: Observer) -> None:
     """Write the statement and close the release."""
     observe(Step.STATE)
-    record = _record(ledger, claim.release_id)
+    sealed = _sealed(_record(ledger, claim.release_id), utc_now())
+    facts = release_facts(plan, budget=ledger.budget(claim.release_id.population), sealed=sealed)
+    paths = write_statement(facts, Path(profile.statements))
+    observe(Step.SEAL)
+    ledger.seal(
+        claim,
+        statement_path=str(paths.json),
+        statement_digest=hashlib.sha256(paths.json.read_bytes()).hexdigest(),
+    )
+
+
+def _sealed(record: ReleaseRecord, sealed_at: datetime) -> SealedRelease:
     assert record.artefact is not None
-    sealed = SealedRelease(
-        release_id=str(claim.release_id),
+    return SealedRelease(
+        release_id=str(record.release_id),
         state=ReleaseState.SEALED,
         artefact_digest=record.artefact.digest,
         published=tuple(copy.target for copy in record.publications),
         reserved_at=record.reserved_at,
-        sealed_at=utc_now(),
+        sealed_at=sealed_at,
         library_version=__version__,
     )
-    facts = release_facts(plan, budget=ledger.budget(claim.release_id.population), sealed=sealed)
-    paths = write_statement(facts, Path(profile.statements))
-    observe(Step.SEAL)
-    ledger.seal(claim, statement_path=str(paths.html), statement_digest=file_digest(paths.html))
 
 
 def _result(ledger: Ledger, claim: Claim, table: pa.Table) -> RunResult:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 
 from dp_spark.frames.session import start_session
-from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")

@@ -121,7 +121,9 @@ def own_names(path: Path) -> set[str]:
 
 def test_the_walk_would_notice(tmp_path: Path) -> None:
     guilty = tmp_path / "guilty.py"
-    guilty.write_text("import random\nfrom dp_spark.frames import bound\ndef f(df):\n    return df.collect()\n")
+    guilty.write_text(
+        "import random\nfrom dp_spark.frames import bound\ndef f(df):\n    return df.collect()\n"
+    )
     assert "random" in set(imported(guilty))
     assert list(actions(guilty)) == [("f", "collect")]
     assert "dp_spark.frames" in own_names(guilty)
@@ -130,6 +132,8 @@ def test_the_walk_would_notice(tmp_path: Path) -> None:
 def test_the_package_imports_without_spark_or_great_expectations() -> None:
     import subprocess
 
-    code = "import sys, dp_spark, dp_spark.release.planner, dp_spark.cli.main; " \
+    code = (
+        "import sys, dp_spark, dp_spark.release.planner, dp_spark.cli.main; "
         "sys.exit(bool({'pyspark', 'great_expectations'} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

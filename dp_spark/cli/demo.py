@@ -54,7 +54,9 @@ def run_demo(*, as_json: bool) -> None:
     _flights_as_parquet(FLIGHTS)
     make_places(places)
     _open_account(places)
-    by_day, by_week = (load_spec(_example(name)) for name in ("flights_by_origin", "flights_by_origin_carrier"))
+    by_day, by_week = (
+        load_spec(_example(name)) for name in ("flights_by_origin", "flights_by_origin_carrier")
+    )
     days = [WEEK + timedelta(days=i) for i in range(7)]
     done = Demo(
         daily=tuple(_release(by_day, day, places) for day in days),
@@ -141,7 +143,9 @@ def _beside_truth(results: Sequence[RunResult], flights: pa.Table, group_by: lis
     released = pd.concat([result.table.to_pandas() for result in results], ignore_index=True)
     periods = [_truth(flights, group_by, result) for result in results]
     keys = ["period_start", *group_by]
-    return released.merge(pd.concat(periods), on=keys, how="left").fillna({"true_flights": 0, "true_planes": 0})
+    return released.merge(pd.concat(periods), on=keys, how="left").fillna(
+        {"true_flights": 0, "true_planes": 0}
+    )
 
 
 def _truth(flights: pa.Table, group_by: list[str], result: RunResult) -> pd.DataFrame:

@@ -1,17 +1,14 @@
 """`dp-spark`: the commands, each a few lines over the pipeline."""
 
-import json
 import sys
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
 from dp_spark import __version__
-from dp_spark.cli.guard import ERRORS, guarded
+from dp_spark.cli.guard import guarded
 
 app = typer.Typer(
     name="dp-spark",
@@ -95,16 +92,14 @@ def run(spec: SpecFile, key: Key, profile: ProfileFile = None, as_json: AsJson =
 @app.command()
 def statement(
     release: Annotated[str, typer.Argument(help="population/release/period/revision", show_default=False)],
-    html: Annotated[bool, typer.Option("--html", help="Print the path of the page instead.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the statement as a page.")] = None,
     profile: ProfileFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a sealed release's guarantee, cost, bounds and the error of each number."""
     from dp_spark.cli.planning import statement_command
 
-    _end(
-        lambda: statement_command(release, html=html, profile=profile, as_json=as_json), as_json=as_json
-    )
+    _end(lambda: statement_command(release, html=html, profile=profile, as_json=as_json), as_json=as_json)
 
 
 @app.command()
@@ -128,7 +123,9 @@ def budget_set(  # noqa: PLR0913
     population: Annotated[str, typer.Argument(help="Name of the people concerned.", show_default=False)],
     epsilon: Annotated[str, typer.Option(help="Lifetime limit, exact: 10, 0.5 or 1/3.", show_default=False)],
     delta: Annotated[str, typer.Option(help="Lifetime limit, such as 1e-5.", show_default=False)],
-    unit: Annotated[str, typer.Option(help="The column that tells one unit from another.", show_default=False)],
+    unit: Annotated[
+        str, typer.Option(help="The column that tells one unit from another.", show_default=False)
+    ],
     reason: Annotated[str, typer.Option(help="Why; recorded with your name.", show_default=False)],
     profile: ProfileFile = None,
     as_json: AsJson = False,
@@ -138,7 +135,13 @@ def budget_set(  # noqa: PLR0913
 
     _end(
         lambda: set_budget(
-            population, epsilon=epsilon, delta=delta, unit=unit, reason=reason, profile=profile, as_json=as_json
+            population,
+            epsilon=epsilon,
+            delta=delta,
+            unit=unit,
+            reason=reason,
+            profile=profile,
+            as_json=as_json,
         ),
         as_json=as_json,
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from dp_spark.cli.guard import ERRORS
 from dp_spark.errors import SetupRefused
 from dp_spark.pipeline import open_ledger, planned_facts, sealed_facts
 from dp_spark.release.profile import load_profile
@@ -17,19 +18,20 @@ from dp_spark.report.text import print_facts
 
 def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json: bool) -> None:
     """Print the plan of a spec and what its account has left; with `html`, write it as a page."""
-    facts = planned_facts(load_spec(spec), load_profile(profile))
+    facts, no_account = planned_facts(load_spec(spec), load_profile(profile))
     if html is not None:
         _write_page(html, facts)
     _show(facts, as_json=as_json)
+    if no_account is not None:
+        ERRORS.print(f"what is left is not known: {no_account}", markup=False, soft_wrap=True)
 
 
-def statement_command(release: str, *, html: bool, profile: str | None, as_json: bool) -> None:
-    """Print the statement of a sealed release, or where its page is."""
-    facts, page = sealed_facts(open_ledger(load_profile(profile)), release)
-    if html:
-        sys.stdout.write(f"{page}\n")
-    else:
-        _show(facts, as_json=as_json)
+def statement_command(release: str, *, html: Path | None, profile: str | None, as_json: bool) -> None:
+    """Print the statement of a sealed release; with `html`, write it as a page."""
+    facts = sealed_facts(open_ledger(load_profile(profile)), release)
+    if html is not None:
+        _write_page(html, facts)
+    _show(facts, as_json=as_json)
 
 
 def _show(facts: ReleaseFacts, *, as_json: bool) -> None:

@@ -97,7 +97,9 @@ def limit_of(epsilon: str, delta: str) -> PrivacyGuarantee:
     Raises:
         SpecRefused: one of them is no number, or out of range.
     """
-    read_epsilon = exact_number("0 < epsilon <= 1e6", lambda value: 0 < value <= 10**6, "write for instance 10")
+    read_epsilon = exact_number(
+        "0 < epsilon <= 1e6", lambda value: 0 < value <= 10**6, "write for instance 10"
+    )
     read_delta = exact_number("0 <= delta < 1", lambda value: 0 <= value < 1, "write for instance 1e-5")
     try:
         return PrivacyGuarantee(read_epsilon(epsilon), read_delta(delta))

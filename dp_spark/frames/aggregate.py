@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from dp_spark.frames.bound import Integers, kept_rows
 from dp_spark.frames.groups import GROUP, key_columns, number_groups
@@ -15,14 +17,14 @@ from dp_spark.queries import Bounds, ClampedColumn, MeasureKind, Total
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.planner import LARGEST_TOTAL
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 UNIT, UNIT_HASH, ROWS, UNITS = "unit", "unit_hash", "rows", "units"
 _NOTHING = np.iinfo(np.int64).min  # stands for "this row's value does not count"; no step is that small
 
 
-def exact_totals(frame: DataFrame, *, plan: ReleasePlan, window: PeriodWindow, bounding_key: bytes) -> DataFrame:
+def exact_totals(
+    frame: DataFrame, *, plan: ReleasePlan, window: PeriodWindow, bounding_key: bytes
+) -> DataFrame:
     """A row for each group that has rows: GROUP and a 64-bit integer total_0, total_1, ... of each total.
 
     Totals are exact whatever the order, partitions or size of the input, and stand in the order of
@@ -36,14 +38,14 @@ def exact_totals(frame: DataFrame, *, plan: ReleasePlan, window: PeriodWindow, b
         .repartition(UNIT)
         .mapInArrow(total_rows, _partial_schema(len(columns)))
     )
-    sums = [
-        F.sum(F.col(name).cast("decimal(20,0)")).alias(name) for name in _partial_names(len(columns))
-    ]
+    sums = [F.sum(F.col(name).cast("decimal(20,0)")).alias(name) for name in _partial_names(len(columns))]
     totals = [planned.total for query in plan.queries for planned in query.totals]
     return (
         partials.groupBy(GROUP)
         .agg(*sums)
-        .select(GROUP, *(_saturated(_total(total, columns)).alias(f"total_{i}") for i, total in enumerate(totals)))
+        .select(
+            GROUP, *(_saturated(_total(total, columns)).alias(f"total_{i}") for i, total in enumerate(totals))
+        )
     )
 
 
@@ -134,7 +136,7 @@ def _total(total: Total, columns: Sequence[ClampedColumn]) -> Column:
         case MeasureKind.UNITS:
             return F.col(UNITS)
     of = total.measure.of
-    assert of is not None  # noqa: S101  # every other measure is of a column
+    assert of is not None  # every other measure is of a column
     count, value = (F.col(f"{part}_{columns.index(of)}") for part in ("count", "sum"))
     match total.measure.kind:
         case MeasureKind.NON_NULL:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import pandas as pd
-
-from dp_spark.frames.sources import quoted
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+
+from dp_spark.frames.sources import quoted
 
 GROUP = "group"
 

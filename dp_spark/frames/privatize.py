@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
@@ -12,24 +13,29 @@ from dp_spark.noise import cell_ids, derive_key, encode_label, fingerprint, word
 from dp_spark.queries import Estimate, NoisyTotal
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import PlannedQuery, PlannedTotal, ReleasePlan
-from pyspark.sql import DataFrame
 
 
-def collect_totals(frame: DataFrame, *, plan: ReleasePlan, window: PeriodWindow, release_key: bytes) -> Integers:
+def collect_totals(
+    frame: DataFrame, *, plan: ReleasePlan, window: PeriodWindow, release_key: bytes
+) -> Integers:
     """Exact totals of every public group, zero where it has no rows, shape (totals, groups).
 
     The one Spark action of a release.
     """
     wanted = exact_totals(frame, plan=plan, window=window, bounding_key=derive_key(release_key, "bounding"))
     found = _to_arrow(wanted)
-    totals = np.zeros((sum(len(query.totals) for query in plan.queries), len(plan.spec.group_keys())), np.int64)
+    totals = np.zeros(
+        (sum(len(query.totals) for query in plan.queries), len(plan.spec.group_keys())), np.int64
+    )
     where = found[GROUP].to_numpy()
     for i, row in enumerate(totals):
         row[where] = found[f"total_{i}"].to_numpy()
     return totals
 
 
-def noisy_totals(totals: Integers, *, plan: ReleasePlan, window: PeriodWindow, release_key: bytes) -> Integers:
+def noisy_totals(
+    totals: Integers, *, plan: ReleasePlan, window: PeriodWindow, release_key: bytes
+) -> Integers:
     """Totals on their noise grids plus noise, shape (totals, groups): the same for the same key and data.
 
     Other data gives independent noise: a keyed fingerprint of the exact totals enters every draw.

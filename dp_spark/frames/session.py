@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from dp_spark.errors import SetupRefused
 from pyspark.sql import SparkSession
+
+from dp_spark.errors import SetupRefused
 
 # The same answers on every Spark line: no local time zone, no dialect that differs by version.
 PINNED = {

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
-from dp_spark.errors import InputRefused
-from dp_spark.release.period import PeriodWindow
-from dp_spark.release.spec import ColumnQuerySpec, InputSpec, ReleaseSpec
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
+
+from dp_spark.errors import InputRefused
+from dp_spark.release.period import PeriodWindow
+from dp_spark.release.spec import ColumnQuerySpec, InputSpec, ReleaseSpec
 
 _KEY_TYPES = (T.StringType, T.IntegralType, T.DateType, T.BooleanType)
 _VALUE_TYPES = (T.NumericType, T.StringType)

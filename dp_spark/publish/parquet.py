@@ -59,7 +59,7 @@ def local_root(root: Path | str) -> Path:
         PublishRefused: `root` is in an object store, or is the root of the file system.
     """
     text = os.fspath(root)
-    local = re.fullmatch(r"file:(?://(?:localhost)?)?(/.*)", text)
+    local = re.fullmatch(r"file:(?://(?:localhost)?)?(/(?!/).*)", text)
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", text)
     if scheme and not local:
         raise PublishRefused(

@@ -33,7 +33,7 @@ def released_table(
             return pa.array([constants[column.role]] * len(keys), kind)
         if column.role is ColumnRole.GROUP:
             return pa.array(next(groups), kind)
-        assert column.query is not None  # noqa: S101  # every other column answers a query
+        assert column.query is not None  # every other column answers a query
         return _answer(answers[column.query], column, len(keys))
 
     return pa.Table.from_arrays(
@@ -62,7 +62,7 @@ def _answer(estimate: Estimate, column: OutputColumn, rows: int) -> pa.Array:
 
 def _on_grid(steps: Steps, column: OutputColumn) -> pa.Array:
     """Grid steps as BIGINT or DECIMAL; the planner's saturation keeps the unscaled value in 64 bits."""
-    assert column.grid is not None  # noqa: S101  # lattice columns have one
+    assert column.grid is not None  # lattice columns have one
     unscaled = steps * int(column.grid * 10**column.decimals)
     if column.type is ColumnType.BIGINT:
         return pa.array(unscaled, pa.int64())

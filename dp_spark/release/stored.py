@@ -18,7 +18,7 @@ from dp_spark.release.plan import (
     ReleasePlan,
 )
 from dp_spark.release.planner import query_of
-from dp_spark.release.spec import ReleaseSpec, spec_from_canonical
+from dp_spark.release.spec import spec_from_canonical
 
 FORMAT = 1
 
@@ -109,5 +109,7 @@ def _column_to_json(column: OutputColumn) -> dict[str, Any]:
 
 
 def _column_from_json(stored: Mapping[str, Any]) -> OutputColumn:
-    column = OutputColumn(**{**stored, "type": ColumnType(stored["type"]), "role": ColumnRole(stored["role"])})
+    column = OutputColumn(
+        **{**stored, "type": ColumnType(stored["type"]), "role": ColumnRole(stored["role"])}
+    )
     return replace(column, grid=None if stored["grid"] is None else Fraction(stored["grid"]))

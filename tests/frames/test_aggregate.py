@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.errors import InputRefused
 from dp_spark.frames.privatize import collect_totals
@@ -13,7 +14,6 @@ from dp_spark.frames.sources import check_columns
 from dp_spark.release.period import period_window
 from dp_spark.release.planner import plan_release
 from dp_spark.release.spec import ReleaseSpec
-from pyspark.sql import DataFrame, SparkSession
 
 KEY = bytes(range(32))
 BASE: dict[str, Any] = {
@@ -78,7 +78,7 @@ SPECIAL: dict[str, list[tuple[Any, int | None]]] = {
     ],
     "float": [(float("nan"), None), (float("inf"), 40), (3.0, 6)],
     "bigint": [(2**63 - 1, 40), (-(2**63), -20), (None, None), (7, 14)],
-    "decimal(38,0)": [(Decimal(10) ** 37, 40), (-Decimal(10) ** 37, -20)],
+    "decimal(38,0)": [(Decimal(10) ** 37, 40), (-(Decimal(10) ** 37), -20)],
     "decimal(10,2)": [(Decimal("0.25"), 1), (Decimal("-0.26"), -1)],
     "string": [
         ("7.5", 15),
@@ -148,7 +148,11 @@ def test_bounds_hold_across_partitions(spark: SparkSession) -> None:
 def test_keys_of_other_types_are_compared_as_text(spark: SparkSession) -> None:
     frame = rows(
         spark,
-        [(1, date(2024, 1, 2), True, 1.0), (1, date(2024, 1, 2), False, 1.0), (2, date(2024, 1, 3), True, 1.0)],
+        [
+            (1, date(2024, 1, 2), True, 1.0),
+            (1, date(2024, 1, 2), False, 1.0),
+            (2, date(2024, 1, 3), True, 1.0),
+        ],
         "person bigint, town date, b boolean, x double",
     )
     public = {"town": ["2024-01-02", "2024-01-03"], "b": ["true", "false"]}
@@ -196,7 +200,12 @@ def test_columns_that_cannot_serve_are_all_named(spark: SparkSession) -> None:
     spec = ReleaseSpec(**{**BASE, "period": {"column": "at", "every": "day"}})
     with pytest.raises(InputRefused) as refusal:
         check_columns(frame, spec)
-    for part in ("unit.column = 'person'", "group_by[0] = 'town'", "queries[1].column = 'x'", "no such column"):
+    for part in (
+        "unit.column = 'person'",
+        "group_by[0] = 'town'",
+        "queries[1].column = 'x'",
+        "no such column",
+    ):
         assert part in refusal.value.message
 
 

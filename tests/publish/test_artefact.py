@@ -6,6 +6,8 @@ import stat
 import struct
 from datetime import date
 from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -80,7 +82,7 @@ def test_the_digest_is_that_of_the_encoding_written_out_by_hand():
 
 
 def test_the_digest_of_an_artefact_never_changes_between_versions():
-    assert DIGEST == "KNOWN"
+    assert DIGEST == "7391e80d7f38a62a15a4571f7affa3f4ffd3202bb2514423cbc1d0cdb97652ae"
 
 
 @given(st.lists(st.integers(0, 4), max_size=4), st.integers(0, 3), st.integers(0, 3))
@@ -88,7 +90,7 @@ def test_chunks_and_slices_do_not_matter(cuts: list[int], before: int, after: in
     padded = pa.concat_tables([TABLE.slice(0, before), TABLE, TABLE.slice(0, after)]).combine_chunks()
     sliced = padded.slice(before, len(TABLE))
     edges = [0, *sorted(cuts), len(TABLE)]
-    pieces = [sliced.slice(start, stop - start) for start, stop in zip(edges, edges[1:], strict=False)]
+    pieces = [sliced.slice(start, stop - start) for start, stop in pairwise(edges)]
     assert artefact_digest(pa.concat_tables(pieces)) == DIGEST
 
 
@@ -237,17 +239,21 @@ def test_another_artefact_is_refused_without_its_cells(tmp_path):
     assert "poison" not in str(refused.value)
 
 
-def test_a_file_cut_short_anywhere_or_with_a_flipped_byte_is_refused_or_intact(tmp_path):
+def test_a_file_cut_short_or_with_a_flipped_byte_is_refused_or_reads_the_same(tmp_path):
     path = tmp_path / "a"
     write_artefact(TABLE, path)
     whole = path.read_bytes()
     for place in range(0, len(whole), 37):
         for damaged in (whole[:place], whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :]):
             path.write_bytes(damaged)
-            try:
-                assert artefact_digest(read_artefact(path, DIGEST)) == DIGEST
-            except PublishRefused as refused:
-                assert refused.code == "artefact_damaged"
+            assert outcome(path) in ("intact", "artefact_damaged")
+
+
+def outcome(path: Path) -> str:
+    try:
+        return "intact" if read_artefact(path, DIGEST).equals(TABLE) else "other"
+    except PublishRefused as refused:
+        return refused.code
 
 
 def test_a_directory_in_its_place_is_refused(tmp_path):

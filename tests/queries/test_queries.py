@@ -77,7 +77,9 @@ def test_an_answer_that_is_a_total_stays_on_its_lattice(query: Query) -> None:
     assert isinstance(answer, LatticeEstimate)
     assert (answer.grid, answer.std) == (Fraction(1, 2), 4.0)
     assert answer.steps.tolist() == [14, -6]
-    assert (answer.high_steps - answer.steps).tolist() == (answer.steps - answer.low_steps).tolist() == [16, 16]
+    assert (
+        (answer.high_steps - answer.steps).tolist() == (answer.steps - answer.low_steps).tolist() == [16, 16]
+    )
 
 
 def test_a_mean_is_the_midpoint_plus_the_ratio() -> None:

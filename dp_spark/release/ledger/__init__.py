@@ -1,9 +1,9 @@
 """The durable, locking privacy ledger: accounts, charges, and the life of every release."""
 
-from dp_spark.release.ledger.accounts import Amount, Budget
+from dp_spark.release.ledger.accounts import Amount, Budget, require_admitted
 from dp_spark.release.ledger.claims import Claim, StagedOutcome
 from dp_spark.release.ledger.keys import create_master_key_file, load_master_key
-from dp_spark.release.ledger.ledger import Ledger, create_ledger
+from dp_spark.release.ledger.ledger import Ledger, create_ledger, utc_now
 from dp_spark.release.ledger.records import (
     Event,
     Publication,
@@ -29,4 +29,6 @@ __all__ = [
     "create_ledger",
     "create_master_key_file",
     "load_master_key",
+    "require_admitted",
+    "utc_now",
 ]

@@ -13,7 +13,7 @@ from dp_spark.release.ledger import accounts, life, store
 from dp_spark.release.ledger.accounts import Budget, BudgetChange
 from dp_spark.release.ledger.claims import Claim, StagedOutcome
 from dp_spark.release.ledger.keys import require_master_key
-from dp_spark.release.ledger.records import ReleaseRecord, StoredFile, is_release, records
+from dp_spark.release.ledger.records import ReleaseRecord, StoredFile, is_release, records, tables_of
 from dp_spark.release.ledger.reserve import Reservation, require_own_master_key, reserve
 from dp_spark.release.ledger.sqlite import (
     create_database,
@@ -169,6 +169,11 @@ class Ledger:
         """What is known of a release."""
         with self._reading() as connection:
             return next(iter(records(connection, is_release(release_id))), None)
+
+    def tables(self, release_id: ReleaseId) -> Mapping[str, bytes]:
+        """The noise tables that a release was reserved with; none for a release that is unknown."""
+        with self._reading() as connection:
+            return tables_of(connection, release_id)
 
     def releases(self, population: str) -> list[ReleaseRecord]:
         """All releases of a population in the order of their charges."""

@@ -1,5 +1,6 @@
 """What the ledger knows of releases, read back as values."""
 
+import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from dp_spark.errors import SetupRefused
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.release.ledger import store
 from dp_spark.release.ledger.exact import decode
@@ -104,6 +106,28 @@ def records(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> lis
 def stored_file(path: str | None, digest: str | None) -> StoredFile | None:
     """The file of a row, or None where the row has none yet."""
     return StoredFile(path, digest) if path is not None and digest is not None else None
+
+
+def tables_of(connection: sa.Connection, release_id: ReleaseId) -> dict[str, bytes]:
+    """The noise tables that were stored with a release, under the names that they were reserved with.
+
+    Raises:
+        SetupRefused: the bytes of one do not have its digest.
+    """
+    rows = connection.execute(
+        sa.select(store.release_tables.c.name, store.noise_tables)
+        .select_from(store.releases.join(store.release_tables).join(store.noise_tables))
+        .where(is_release(release_id))
+        .order_by(store.release_tables.c.name)
+    ).all()
+    for row in rows:
+        if hashlib.sha256(row.body).hexdigest() != row.digest:
+            raise SetupRefused(
+                "noise_table_damaged",
+                f"noise table {row.name!r} of release {release_id} does not have its digest",
+                way_out="restore the newest backup of the ledger; noise from this table would protect nobody",
+            )
+    return {row.name: row.body for row in rows}
 
 
 def _by_release(

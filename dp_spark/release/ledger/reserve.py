@@ -16,7 +16,7 @@ from dp_spark.release.ledger.accounts import budget, require_admitted, require_s
 from dp_spark.release.ledger.claims import Claim
 from dp_spark.release.ledger.exact import encode
 from dp_spark.release.ledger.keys import KEY_BYTES, master_key_check, wrap_key
-from dp_spark.release.ledger.records import is_release, stored_file
+from dp_spark.release.ledger.records import is_release, stored_file, tables_of
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 from dp_spark.release.ledger.steps import Move, Stamp, record_step
 
@@ -133,25 +133,8 @@ def _claim(connection: sa.Connection, release_id: ReleaseId, release: int, *, ch
         artefact=stored_file(row.artefact_path, row.artefact_digest),
         statement=stored_file(row.statement_path, row.statement_digest),
         plan_bytes=row.plan,
-        tables=_tables(connection, release, release_id),
+        tables=tables_of(connection, release_id),
     )
-
-
-def _tables(connection: sa.Connection, release: int, release_id: ReleaseId) -> dict[str, bytes]:
-    rows = connection.execute(
-        sa.select(store.release_tables.c.name, store.noise_tables)
-        .join_from(store.release_tables, store.noise_tables)
-        .where(store.release_tables.c.release == release)
-        .order_by(store.release_tables.c.name)
-    ).all()
-    for row in rows:
-        if hashlib.sha256(row.body).hexdigest() != row.digest:
-            raise SetupRefused(
-                "noise_table_damaged",
-                f"noise table {row.name!r} of release {release_id} does not have its digest",
-                way_out="restore the newest backup of the ledger; noise from this table would protect nobody",
-            )
-    return {row.name: row.body for row in rows}
 
 
 def _other_spec(release_id: ReleaseId, state: str) -> LedgerRefused:

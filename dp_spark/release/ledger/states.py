@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from dp_spark.errors import SpecRefused
 
+_PARTS = 4
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
@@ -73,6 +74,22 @@ class ReleaseId:
                 f"revision = {self.revision} must be 0 or more",
                 way_out="0 is the scheduled revision; count up from there",
             )
+
+    @classmethod
+    def parse(cls, text: str) -> "ReleaseId":
+        """The id that reads as `text`.
+
+        Raises:
+            SpecRefused: no id does.
+        """
+        parts = text.split("/")
+        if len(parts) == _PARTS and re.fullmatch(r"0|[1-9][0-9]{0,8}", parts[3]):
+            return cls(parts[0], parts[1], parts[2], revision=int(parts[3]))
+        raise SpecRefused(
+            "bad_release_id",
+            f"{text[:200]!r} is not the id of a release",
+            way_out="write population/release/period/revision, such as nyc_planes/flights/2013-01-05/0",
+        )
 
     def __str__(self) -> str:
         return f"{self.population}/{self.name}/{self.period_key}/{self.revision}"

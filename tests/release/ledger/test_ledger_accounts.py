@@ -167,3 +167,16 @@ def test_a_release_id_reads_as_a_path():
     assert str(ReleaseId("nyc_planes", "flights", "2013-01-05")) == "nyc_planes/flights/2013-01-05/0"
     with pytest.raises(SpecRefused):
         ReleaseId("p", "r", "k", -1)
+
+
+def test_a_release_id_is_read_back_from_its_text():
+    release_id = ReleaseId("nyc_planes", "flights", "2013-01-05", 12)
+    assert ReleaseId.parse(str(release_id)) == release_id
+
+
+@pytest.mark.parametrize(
+    "text", ["", "p/r/k", "p/r/k/", "p/r/k/01", "p/r/k/-1", "p/r/k/\u0661", "p/r/k/0/0", "p/ /k/0"]
+)
+def test_text_that_is_no_release_id_is_refused(text):
+    with pytest.raises(SpecRefused):
+        ReleaseId.parse(text)

@@ -203,9 +203,16 @@ def test_equal_tables_are_stored_once(ledger, path):
 def test_a_damaged_noise_table_is_refused(ledger, path):
     reserve(ledger)
     sql(path, "UPDATE noise_tables SET body = x'00'")
-    with pytest.raises(SetupRefused) as refused:
-        reserve(ledger)
-    assert refused.value.code == "noise_table_damaged"
+    for read in (reserve, lambda ledger: ledger.tables(FLIGHTS)):
+        with pytest.raises(SetupRefused) as refused:
+            read(ledger)
+        assert refused.value.code == "noise_table_damaged"
+
+
+def test_a_sealed_release_still_tells_its_tables(ledger):
+    brought_to(ledger, ReleaseState.SEALED)
+    assert ledger.tables(FLIGHTS) == {"counts": b"table-1"}
+    assert ledger.tables(ReleaseId(POPULATION, "flights", "never")) == {}
 
 
 @pytest.mark.parametrize(
