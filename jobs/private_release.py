@@ -1,4 +1,4 @@
-"""The nightly job: `spark-submit jobs/private_release.py --spec SPEC --key 2013-01-05 [--profile PROFILE]`."""
+"""The nightly job: `spark-submit jobs/private_release.py --spec SPEC --key 2013-01-05`."""
 
 import argparse
 import sys

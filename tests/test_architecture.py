@@ -76,9 +76,9 @@ def actions(path: Path) -> Iterator[tuple[str, str]]:
     for function in ast.walk(ast.parse(path.read_text())):
         if isinstance(function, ast.FunctionDef):
             for node in ast.walk(function):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    if node.func.attr in ACTIONS:
-                        yield function.name, node.func.attr
+                called = node.func if isinstance(node, ast.Call) else None
+                if isinstance(called, ast.Attribute) and called.attr in ACTIONS:
+                    yield function.name, called.attr
 
 
 def test_every_module_lies_in_a_room_of_the_map() -> None:

@@ -38,16 +38,10 @@ def check_artefact(
             result = _validated(table, suite)
         except Exception as error:  # noqa: BLE001  # its text may hold cells; whatever it is, the gate holds
             return (f"evaluation of the suite: {type(error).__name__}",)
-    met = {
-        _description(each.expectation_config)
-        for each in result.results
-        if each.success and each.expectation_config
-    }
-    return tuple(
-        description
-        for description in map(_description, suite.expectation_configurations)
-        if description not in met
-    )
+    met = {_description(each.expectation_config) for each in result.results if each.success}
+    met -= {_description(each.expectation_config) for each in result.results if not each.success}
+    expected = map(_description, suite.expectation_configurations)
+    return tuple(description for description in expected if description not in met)
 
 
 def _suite(plan: ReleasePlan, release_id: str, period_start: date) -> "ExpectationSuite":
@@ -77,7 +71,8 @@ def _validated(table: pa.Table, suite: "ExpectationSuite") -> "ExpectationSuiteV
     return gate.run(batch_parameters={"dataframe": frame}, result_format="BOOLEAN_ONLY")
 
 
-def _description(config: "ExpectationConfiguration") -> str:
+def _description(config: "ExpectationConfiguration | None") -> str:
+    assert config is not None
     columns = [config.kwargs[key] for key in _COLUMN_KEYS if key in config.kwargs]
     return config.type + (f"({', '.join(columns)})" if columns else "")
 

@@ -5,12 +5,13 @@ Only the demo may show true values: its data are public.
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -29,7 +31,8 @@ from dp_spark.cli.setting_up import limit_of
 from dp_spark.errors import BudgetRefused, SetupRefused
 from dp_spark.frames.session import start_session
 from dp_spark.guarantee import Neighbours, PrivacyUnit
-from dp_spark.pipeline import RunResult, make_places, open_ledger, run_release
+from dp_spark.pipeline import RunResult, run_release
+from dp_spark.release.places import make_places, open_ledger
 from dp_spark.release.profile import Profile, embedded_profile
 from dp_spark.release.spec import ReleaseSpec, load_spec
 
@@ -37,6 +40,7 @@ WEEK = date(2013, 1, 7)
 POPULATION, EPSILON, DELTA = "nyc_planes", "10", "1e-5"
 FLIGHTS = Path(".dp_spark/demo/flights")
 SHOWN_WEEKLY = 12
+QUERIES = {"flights": 0, "mean_delay": 1, "planes": 0}  # and the digits to show
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +130,16 @@ def _show(done: Demo) -> None:
     console = Console(highlight=False)
     flights = pq.read_table(FLIGHTS, columns=["date", "origin", "carrier", "tailnum", "dep_delay"])
     console.print(
-        "\nPrivate values with their 95 % intervals (noise only), beside the true ones. "
+        "\nPrivate values with their 95 % intervals, beside the true ones. The intervals cover the noise; "
+        "that bounding leaves out an aircraft's further flights, they do not. "
         "The data are public: nothing but this demo ever shows a true value.\n"
     )
     daily = _beside_truth(done.daily, flights, ["origin"])
-    console.print(_table("A week of days, by origin", daily, ["period_start", "origin"]))
+    console.print(_table("A week of days, by origin", daily, ["day", "origin"]))
     weekly = _beside_truth([done.weekly], flights, ["origin", "carrier"])
     largest = weekly.sort_values("flights", ascending=False).head(SHOWN_WEEKLY)
     title = f"One week, by origin and carrier: the {SHOWN_WEEKLY} largest of {len(weekly)} groups"
-    console.print(_table(title, largest, ["period_start", "origin", "carrier"]))
+    console.print(_table(title, largest, ["origin", "carrier"]))
     _show_places(console, done)
 
 
@@ -165,25 +170,30 @@ def _truth(flights: pa.Table, group_by: list[str], result: RunResult) -> pd.Data
 
 
 def _table(title: str, rows: pd.DataFrame, keys: list[str]) -> Table:
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
     for key in keys:
-        table.add_column(key.removesuffix("_start"))
-    for query in ("flights", "mean delay", "planes"):
-        table.add_column(query, justify="right")
-        table.add_column("interval", justify="right")
-        table.add_column("[dim]true[/]", justify="right", style="dim")
+        table.add_column(key, no_wrap=True)
+    for query in QUERIES:
+        table.add_column(query.replace("_", " "), justify="right", no_wrap=True)
+        table.add_column("true", justify="right", style="dim", no_wrap=True)
     for row in rows.to_dict("records"):
         cells = [str(row[key]) for key in keys]
-        for query, digits in (("flights", 0), ("mean_delay", 1), ("planes", 0)):
-            low, high = (f"{row[query + end]:,.{digits}f}" for end in ("_low", "_high"))
-            true = row[f"true_{query}"]
-            cells += [
-                f"{row[query]:,.{digits}f}",
-                f"{low} .. {high}",
-                "none" if np.isnan(true) else f"{true:,.{digits}f}",
-            ]
+        for query, digits in QUERIES.items():
+            cells += [_with_interval(row, query, digits), _number(row[f"true_{query}"], digits)]
         table.add_row(*cells)
     return table
+
+
+def _with_interval(row: Mapping[Hashable, Any], query: str, digits: int) -> str:
+    """`307 +-30` where the interval is symmetric by construction, else `4.3 [-3.1, 9.8]`."""
+    value, low, high = (row[query + end] for end in ("", "_low", "_high"))
+    if digits == 0:
+        return f"{_number(value, 0)} \u00b1{_number(high - value, 0)}"
+    return f"{_number(value, digits)} [{_number(low, digits)}, {_number(high, digits)}]"
+
+
+def _number(value: float, digits: int) -> str:
+    return "none" if np.isnan(value) else f"{value:,.{digits}f}"
 
 
 def _show_places(console: Console, done: Demo) -> None:

@@ -119,7 +119,7 @@ def ledger_init(profile: ProfileFile = None, as_json: AsJson = False) -> None:
 
 
 @budget_app.command("set")
-def budget_set(  # noqa: PLR0913
+def budget_set(
     population: Annotated[str, typer.Argument(help="Name of the people concerned.", show_default=False)],
     epsilon: Annotated[str, typer.Option(help="Lifetime limit, exact: 10, 0.5 or 1/3.", show_default=False)],
     delta: Annotated[str, typer.Option(help="Lifetime limit, such as 1e-5.", show_default=False)],

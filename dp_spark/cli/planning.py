@@ -7,34 +7,46 @@ from pathlib import Path
 from rich.console import Console
 
 from dp_spark.cli.guard import ERRORS
-from dp_spark.errors import SetupRefused
-from dp_spark.pipeline import open_ledger, planned_facts, sealed_facts
+from dp_spark.errors import LedgerRefused, Refusal, SetupRefused
+from dp_spark.release.ledger import ReleaseId
+from dp_spark.release.places import open_ledger, release_record
+from dp_spark.release.planner import plan_release
 from dp_spark.release.profile import load_profile
 from dp_spark.release.spec import load_spec
-from dp_spark.report.facts import ReleaseFacts
-from dp_spark.report.page import facts_html
-from dp_spark.report.text import print_facts
+from dp_spark.release.stored import plan_from_bytes
+from dp_spark.report import ReleaseFacts, facts_html, print_facts, release_facts, sealed_release
 
 
 def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json: bool) -> None:
     """Print the plan of a spec and what its account has left; with `html`, write it as a page."""
-    facts, no_account = planned_facts(load_spec(spec), load_profile(profile))
-    if html is not None:
-        _write_page(html, facts)
-    _show(facts, as_json=as_json)
-    if no_account is not None:
-        ERRORS.print(f"what is left is not known: {no_account}", markup=False, soft_wrap=True)
+    release, places = load_spec(spec), load_profile(profile)
+    plan, budget = plan_release(release), None
+    try:
+        budget = open_ledger(places).budget(release.budget.population)
+    except Refusal as refusal:
+        ERRORS.print(f"what is left is not known: {refusal}\n", markup=False, soft_wrap=True)
+    _show(release_facts(plan, budget=budget), html=html, as_json=as_json)
 
 
 def statement_command(release: str, *, html: Path | None, profile: str | None, as_json: bool) -> None:
     """Print the statement of a sealed release; with `html`, write it as a page."""
-    facts = sealed_facts(open_ledger(load_profile(profile)), release)
+    ledger = open_ledger(load_profile(profile))
+    record = release_record(ledger, ReleaseId.parse(release))
+    if record.statement is None:
+        raise LedgerRefused(
+            "not_sealed",
+            f"release {release} is {record.state}: it has no statement yet",
+            way_out="run it again with `dp-spark run`; it goes on where it stopped",
+        )
+    plan = plan_from_bytes(record.plan_bytes, ledger.tables(record.release_id))
+    budget = ledger.budget(record.release_id.population)
+    facts = release_facts(plan, budget=budget, sealed=sealed_release(record, record.events[-1].at))
+    _show(facts, html=html, as_json=as_json)
+
+
+def _show(facts: ReleaseFacts, *, html: Path | None, as_json: bool) -> None:
     if html is not None:
         _write_page(html, facts)
-    _show(facts, as_json=as_json)
-
-
-def _show(facts: ReleaseFacts, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(facts.as_json()) + "\n")
     else:

@@ -1,4 +1,4 @@
-"""Progress of a run on standard error: a line for each step with its seconds, and a spinner on a terminal."""
+"""Progress of a run on standard error: what it is doing now, and the seconds of each part."""
 
 import time
 from collections.abc import Iterator
@@ -11,18 +11,47 @@ from dp_spark.pipeline import Observer, Step
 
 @contextmanager
 def progress(console: Console, title: str) -> Iterator[Observer]:
-    """An observer that shows what a run is doing, until the block ends."""
+    """An observer that shows a run: a spinner on a terminal, elsewhere each part as it ends."""
+    parts = _Parts(console, title)
     with console.status(title) as status:
-        running: tuple[Step, float] | None = None
 
         def observe(step: Step) -> None:
-            nonlocal running
-            now = time.monotonic()
-            if running is not None and running[0] is not step:
-                console.print(f"  {running[0]:<45}{now - running[1]:6.1f} s", highlight=False)
-            if running is None or running[0] is not step:
-                running = (step, now)
             status.update(f"{title}: {step}")
+            parts.enter(step.part)
 
-        console.print(title, highlight=False)
-        yield observe
+        try:
+            yield observe
+        finally:
+            parts.enter("")
+    console.print(parts.rest(), highlight=False, markup=False)
+
+
+class _Parts:
+    """The parts of one run with their seconds; several steps may make one part."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        self._console, self._title = console, title
+        self._live = not console.is_terminal  # a spinner and a line that grows would overwrite each other
+        self._done: list[str] = []
+        self._part, self._since = "", time.monotonic()
+
+    def enter(self, part: str) -> None:
+        """Note that `part` begins, unless it is going on."""
+        if part == self._part:
+            return
+        now = time.monotonic()
+        if self._part:
+            self._done.append(f"{self._part} {now - self._since:.1f} s")
+            self._show(self._done[-1])
+        self._part, self._since = part, now
+
+    def rest(self) -> str:
+        """What is still to be printed at the end."""
+        return (
+            "" if self._live and self._done else f"{self._title}: {', '.join(self._done) or 'sealed before'}"
+        )
+
+    def _show(self, text: str) -> None:
+        if self._live:
+            lead = f"{self._title}: " if len(self._done) == 1 else ", "
+            self._console.print(lead + text, end="", highlight=False, markup=False, soft_wrap=True)

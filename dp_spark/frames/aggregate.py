@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -96,7 +97,7 @@ def _partition_totals(
         return
     table = pa.Table.from_batches(arrived)
     group = table[GROUP].to_numpy().astype(np.int64)
-    values = [table[f"value_{i}"].fill_null(_NOTHING).to_numpy() for i in range(columns)]
+    values = [_integers(table[f"value_{i}"]) for i in range(columns)]
     kept, first = kept_rows(
         unit=_numbered(table[UNIT]),
         unit_hash=table[UNIT_HASH].to_numpy(),
@@ -108,10 +109,15 @@ def _partition_totals(
     yield _summed(group[kept], first, [value[kept] for value in values])
 
 
-def _numbered(texts: pa.ChunkedArray) -> Integers:
+def _numbered(texts: "pa.ChunkedArray[pa.StringScalar]") -> Integers:
     """A number for each distinct text, shape (rows,)."""
-    encoded = pc.dictionary_encode(texts).unify_dictionaries()
-    return np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks]).astype(np.int64)
+    encoded: Any = pc.dictionary_encode(texts).combine_chunks()
+    return np.asarray(encoded.indices, dtype=np.int64)
+
+
+def _integers(column: "pa.ChunkedArray[pa.Int64Scalar]") -> Integers:
+    """The column, with _NOTHING for NULL, shape (rows,)."""
+    return np.asarray(pc.fill_null(column, pa.scalar(_NOTHING)), dtype=np.int64)
 
 
 def _summed(group: Integers, first_of_pair: NDArray[np.bool_], values: Sequence[Integers]) -> pa.RecordBatch:

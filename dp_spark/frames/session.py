@@ -82,7 +82,7 @@ def refuse_unknown_engine(spark: SparkSession) -> None:
 def silence_cell_printing_loggers() -> None:
     """Switch off the loggers of pyspark 4 that print cell values of failed expressions."""
     try:
-        from pyspark.logger import PySparkLogger
+        from pyspark.logger import PySparkLogger  # noqa: PLC0415
     except ImportError:  # pyspark 3.5 has none
         return
     for name in _CELL_PRINTING_LOGGERS:
@@ -98,6 +98,6 @@ def pinned(spark: SparkSession) -> Iterator[None]:
     try:
         yield
     finally:
-        for key, value in before.items():
-            if value is not None:
-                spark.conf.set(key, value)
+        for key, own in before.items():
+            if own is not None:
+                spark.conf.set(key, own)

@@ -1,6 +1,9 @@
 """Inputs as DataFrames: opened lazily, their columns checked against the spec before anything is charged."""
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeAlias
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -11,9 +14,11 @@ from dp_spark.errors import InputRefused
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.spec import ColumnQuerySpec, InputSpec, ReleaseSpec
 
-_KEY_TYPES = (T.StringType, T.IntegralType, T.DateType, T.BooleanType)
-_VALUE_TYPES = (T.NumericType, T.StringType)
-_PERIOD_TYPES = (T.DateType, T.TimestampType, T.TimestampNTZType, T.StringType)
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")  # a path from the root, or one with a scheme
+Kinds: TypeAlias = tuple[type[T.DataType], ...]
+_KEY_TYPES: Kinds = (T.StringType, T.IntegralType, T.DateType, T.BooleanType)
+_VALUE_TYPES: Kinds = (T.NumericType, T.StringType)
+_PERIOD_TYPES: Kinds = (T.DateType, T.TimestampType, T.TimestampNTZType, T.StringType)
 
 
 def open_source(spark: SparkSession, source: InputSpec) -> DataFrame:
@@ -24,7 +29,7 @@ def open_source(spark: SparkSession, source: InputSpec) -> DataFrame:
     """
     reader = spark.read.option("header", "true") if source.format == "csv" else spark.read
     try:
-        return reader.format(source.format).load(source.path)
+        return reader.format(source.format).load(_located(source.path))
     except AnalysisException as failure:
         raise InputRefused(
             "input_not_readable",
@@ -32,6 +37,14 @@ def open_source(spark: SparkSession, source: InputSpec) -> DataFrame:
             f"({_condition(failure) or type(failure).__name__})",
             way_out="check input.path and input.format; nothing was charged",
         ) from None
+
+
+def _located(path: str) -> str:
+    """The path as Spark finds it: a relative one is a file of this machine, seen from where we run.
+
+    Spark's own process may have been started elsewhere.
+    """
+    return path if _ABSOLUTE.match(path) else f"file:{Path.cwd() / path}"
 
 
 def check_columns(frame: DataFrame, spec: ReleaseSpec) -> None:
@@ -71,7 +84,7 @@ def quoted(column: str) -> str:
     return "`" + column.replace("`", "``") + "`"
 
 
-def _needed(spec: ReleaseSpec) -> list[tuple[str, str, tuple[type[T.DataType], ...]]]:
+def _needed(spec: ReleaseSpec) -> list[tuple[str, str, Kinds]]:
     needed = [("unit.column", spec.unit.column, _KEY_TYPES)]
     needed += [(f"group_by[{i}]", column, _KEY_TYPES) for i, column in enumerate(spec.group_by)]
     if spec.period is not None:
@@ -84,9 +97,7 @@ def _needed(spec: ReleaseSpec) -> list[tuple[str, str, tuple[type[T.DataType], .
     return needed
 
 
-def _problem(
-    place: str, column: str, allowed: tuple[type[T.DataType], ...], types: Mapping[str, T.DataType]
-) -> str | None:
+def _problem(place: str, column: str, allowed: Kinds, types: Mapping[str, T.DataType]) -> str | None:
     if column not in types:
         return f"{place} = {column!r}: no such column (there are: {', '.join(sorted(types))})"
     if not isinstance(types[column], allowed):

@@ -144,7 +144,7 @@ def write_artefact(table: pa.Table, path: Path) -> None:
     except OSError as error:
         raise SetupRefused(
             "artefact_unwritable",
-            f"cannot stage at {path}: {error.strerror}",
+            f"cannot stage at {path}: {error.strerror or type(error).__name__}",
             way_out="give the restricted zone space and this user write access, then run the same key again",
         ) from None
 

@@ -148,7 +148,8 @@ def _unwritable(home: Path, error: OSError) -> PublishRefused:
     across = error.errno == errno.EXDEV
     return PublishRefused(
         "sink_unwritable",
-        f"cannot publish to {home}: " + ("it is a mount point" if across else f"{error.strerror}"),
+        f"cannot publish to {home}: "
+        + ("it is a mount point" if across else error.strerror or type(error).__name__),
         way_out="give a directory below the mount point"
         if across
         else "give this user space and write access to it and to the directory above it; "

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ def released_table(
     answers = {query.name: answer for query, answer in zip(plan.queries, estimates, strict=True)}
     schema = arrow_schema(plan.columns)
 
-    def array(column: OutputColumn, kind: pa.DataType) -> pa.Array:
+    def array(column: OutputColumn, kind: pa.DataType) -> "pa.Array[Any]":
         if column.role in constants:
             return pa.array([constants[column.role]] * len(keys), kind)
         if column.role is ColumnRole.GROUP:
@@ -41,7 +42,7 @@ def released_table(
     )
 
 
-def _answer(estimate: Estimate, column: OutputColumn, rows: int) -> pa.Array:
+def _answer(estimate: Estimate, column: OutputColumn, rows: int) -> "pa.Array[Any]":
     if isinstance(estimate, DerivedEstimate):
         numbers = {
             ColumnRole.VALUE: estimate.value,
@@ -60,7 +61,7 @@ def _answer(estimate: Estimate, column: OutputColumn, rows: int) -> pa.Array:
     return _on_grid(steps[column.role], column)
 
 
-def _on_grid(steps: Steps, column: OutputColumn) -> pa.Array:
+def _on_grid(steps: Steps, column: OutputColumn) -> "pa.Array[Any]":
     """Grid steps as BIGINT or DECIMAL; the planner's saturation keeps the unscaled value in 64 bits."""
     assert column.grid is not None  # lattice columns have one
     unscaled = steps * int(column.grid * 10**column.decimals)

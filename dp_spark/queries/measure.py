@@ -98,7 +98,7 @@ class NoisyTotal:
     @property
     def values(self) -> Floats:
         """The totals as floats, shape (groups,)."""
-        return self.steps * float(self.grid)
+        return np.asarray(self.steps * float(self.grid), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ class Problem:
         return f"{subject}: {self.why}{allowed}" if subject else f"{self.why}{allowed}"
 
 
-class Wrong(ValueError):  # noqa: N818 - an intermediate, as Refusal is
+class Wrong(ValueError):
     """Raised while a value is read; whoever knows the whole collects the problems and refuses."""
 
     def __init__(self, *problems: Problem) -> None:

@@ -2,7 +2,7 @@
 
 from dp_spark.report.facts import Amount, Budget, ReleaseFacts, SealedRelease, release_facts
 from dp_spark.report.page import facts_html
-from dp_spark.report.statement import StatementPaths, read_statement, write_statement
+from dp_spark.report.statement import StatementPaths, file_digest, sealed_release, write_statement
 from dp_spark.report.text import print_facts
 
 __all__ = [
@@ -12,8 +12,9 @@ __all__ = [
     "SealedRelease",
     "StatementPaths",
     "facts_html",
+    "file_digest",
     "print_facts",
-    "read_statement",
     "release_facts",
+    "sealed_release",
     "write_statement",
 ]

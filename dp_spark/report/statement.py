@@ -1,15 +1,17 @@
 """Statements on disk: the facts of a release as JSON and as a page, each written whole or not at all."""
 
+import hashlib
 import json
 import os
 import tempfile
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from dp_spark.errors import LedgerRefused
-from dp_spark.release.ledger.states import ReleaseId
-from dp_spark.report.facts import ReleaseFacts
+from dp_spark import __version__
+from dp_spark.errors import LedgerRefused, SetupRefused
+from dp_spark.release.ledger import ReleaseId, ReleaseRecord, ReleaseState
+from dp_spark.report.facts import ReleaseFacts, SealedRelease
 from dp_spark.report.page import facts_html
 
 
@@ -25,10 +27,9 @@ def statement_paths(release_id: str, directory: Path) -> StatementPaths:
     """The files of a release's statement: directory/population/name/period-rN.json and .html.
 
     Raises:
-        LedgerRefused: `release_id` is not population/name/period/revision.
-        SpecRefused: a part of it is no name.
+        SpecRefused: `release_id` is not population/name/period/revision.
     """
-    release = _parsed(release_id)
+    release = ReleaseId.parse(release_id)
     folder = directory / release.population / release.name
     stem = f"{release.period_key}-r{release.revision}"
     return StatementPaths(folder / f"{stem}.json", folder / f"{stem}.html")
@@ -38,7 +39,8 @@ def write_statement(facts: ReleaseFacts, directory: Path) -> StatementPaths:
     """Write the statement of a release; the same facts give the same bytes, however often.
 
     Raises:
-        LedgerRefused: the facts are those of a plan, or its release id is malformed.
+        LedgerRefused: the facts are those of a plan.
+        SetupRefused: the directory cannot be written.
     """
     if facts.sealed is None:
         raise LedgerRefused(
@@ -47,51 +49,37 @@ def write_statement(facts: ReleaseFacts, directory: Path) -> StatementPaths:
             way_out="run the release; `dp-spark plan --html FILE` writes the page of a plan",
         )
     paths = statement_paths(facts.sealed.release_id, directory)
-    paths.json.parent.mkdir(parents=True, exist_ok=True)
-    _replace(paths.html, facts_html(facts))
-    _replace(paths.json, json.dumps(facts.as_json(), indent=2, ensure_ascii=False) + "\n")
+    try:
+        paths.json.parent.mkdir(parents=True, exist_ok=True)
+        _replace(paths.html, facts_html(facts))
+        _replace(paths.json, json.dumps(facts.as_json(), indent=2, ensure_ascii=False) + "\n")
+    except OSError as failure:
+        raise SetupRefused(
+            "statement_unwritable",
+            f"the statement cannot be written to {paths.json.parent} ({failure.strerror})",
+            way_out="make room, give this user write access, run the same key again: only the seal is left",
+        ) from None
     return paths
 
 
-def read_statement(path: Path) -> dict[str, Any]:
-    """The JSON of a statement.
-
-    Raises:
-        LedgerRefused: there is none, or it is damaged.
-    """
-    try:
-        statement = json.loads(path.read_bytes())
-    except OSError:
-        raise LedgerRefused(
-            "statement_missing",
-            f"there is no readable statement at {path}",
-            way_out="only a sealed release has one: `dp-spark run SPEC --key KEY` again seals and writes it",
-        ) from None
-    except ValueError:
-        raise _damaged(path) from None
-    if not isinstance(statement, dict):
-        raise _damaged(path)
-    return statement
-
-
-def _damaged(path: Path) -> LedgerRefused:
-    return LedgerRefused(
-        "statement_damaged",
-        f"the statement at {path} is not the JSON that was written",
-        way_out="restore it from a backup, or delete it and run `dp-spark run SPEC --key KEY` again",
+def sealed_release(record: ReleaseRecord, sealed_at: datetime) -> SealedRelease:
+    """What became of a release whose artefact every sink has."""
+    assert record.artefact is not None
+    return SealedRelease(
+        release_id=str(record.release_id),
+        state=ReleaseState.SEALED,
+        artefact_digest=record.artefact.digest,
+        published=tuple(copy.target for copy in record.publications),
+        reserved_at=record.reserved_at,
+        sealed_at=sealed_at,
+        library_version=__version__,
     )
 
 
-def _parsed(release_id: str) -> ReleaseId:
-    parts = release_id.split("/")
-    if len(parts) != 4 or not (parts[3].isascii() and parts[3].isdigit()):
-        raise LedgerRefused(
-            "bad_release_id",
-            f"release id {release_id[:200]!r} is not population/name/period/revision",
-            way_out="`dp-spark ledger releases` lists ids",
-        )
-    population, name, period_key, revision = parts
-    return ReleaseId(population, name, period_key, int(revision))
+def file_digest(path: Path) -> str:
+    """Hex SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _replace(path: Path, text: str) -> None:

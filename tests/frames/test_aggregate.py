@@ -63,7 +63,7 @@ def test_totals_are_those_of_plain_python(spark: SparkSession) -> None:
     }
 
 
-# By type: what a row may hold, and what it adds to the sum in half steps of [-10, 20]; None counts for nothing.
+# By type: what a row may hold, and what it adds to the sum in half steps of [-10, 20]; None: nothing.
 SPECIAL: dict[str, list[tuple[Any, int | None]]] = {
     "double": [
         (float("nan"), None),

@@ -138,13 +138,16 @@ def test_a_root_that_this_user_may_not_write_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "told"), [(errno.ENOSPC, "No space left"), (errno.EXDEV, "it is a mount point")]
+    ("step", "number", "told"),
+    [("fsync", errno.ENOSPC, "No space left"), ("rename", errno.EXDEV, "it is a mount point")],
 )
-def test_a_failing_disk_is_refused_and_leaves_nothing(tmp_path, monkeypatch, number, told):
+def test_a_failing_disk_is_refused_and_leaves_nothing(tmp_path, monkeypatch, step, number, told):
     def failing(*arguments: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(os, "rename", failing)
+    (tmp_path / "out").mkdir()
+    (tmp_path / ".out.incoming").mkdir()
+    monkeypatch.setattr(os, step, failing)
     with pytest.raises(PublishRefused, match=told):
         publish(tmp_path / "out")
     monkeypatch.undo()
@@ -184,7 +187,7 @@ def test_the_root_of_the_file_system_is_refused():
 def process() -> "type[ForkServerProcess]":
     """Starts processes that share nothing with this one, and have the package imported already."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["dp_spark.publish"])
+    context.set_forkserver_preload(["dp_spark.publish", "pandas", "pytest"])
     return context.Process
 
 
@@ -292,8 +295,9 @@ def test_duckdb_sees_whole_periods_only_while_they_are_published(tmp_path, proce
 
 def test_spark_sees_whole_periods_only_while_they_are_published(tmp_path, process, spark: SparkSession):
     publish(tmp_path / "out", DAY - timedelta(1))
+    assert spark.read.parquet(str(tmp_path / "out")).count() == GROUPS
     seen: set[int] = set()
-    publisher = process(target=publish_daily, args=(tmp_path / "out", 0.1))
+    publisher = process(target=publish_daily, args=(tmp_path / "out", 0.08))
     with publishing(publisher):
         while publisher.is_alive():
             counts = spark.read.parquet(str(tmp_path / "out")).groupBy("period_start").count().collect()

@@ -32,7 +32,7 @@ QUERIES: list[Query] = [Count(), Ids(), *(kind(column) for kind in (Sum, Mean) f
 
 
 def contribution(measure: Measure, rows: Sequence[int | None]) -> int:
-    """What a unit with these kept row values (in steps, None for NULL) adds to one group, straight from words."""
+    """What a unit with these kept values (in steps, None for NULL) adds to one group, straight from words."""
     values = [value for value in rows if value is not None]
     match measure.kind:
         case MeasureKind.ROWS:

@@ -101,7 +101,7 @@ class Ledger:
         with self._reading() as connection:
             return accounts.budget(connection, population)
 
-    def reserve(  # noqa: PLR0913
+    def reserve(
         self,
         release_id: ReleaseId,
         *,

@@ -1,0 +1,65 @@
+"""What a profile names, opened or made: the ledger, its master key, the restricted zone."""
+
+from pathlib import Path
+
+from dp_spark.errors import LedgerRefused, SetupRefused
+from dp_spark.release.ledger import (
+    Ledger,
+    ReleaseId,
+    ReleaseRecord,
+    create_ledger,
+    create_master_key_file,
+    load_master_key,
+)
+from dp_spark.release.profile import Profile
+
+
+def open_ledger(profile: Profile) -> Ledger:
+    """The profile's ledger, with its master key.
+
+    Raises:
+        SetupRefused: one of them is missing or damaged, or they do not belong together.
+    """
+    return Ledger.open(profile.ledger_url, load_master_key(profile.master_key))
+
+
+def make_places(profile: Profile) -> None:
+    """Make the ledger, its master key and the restricted zone where they are missing; never by a run.
+
+    Raises:
+        SetupRefused: a place cannot be made, or holds something else.
+    """
+    kind, _, place = profile.master_key.partition(":")
+    _make_private(profile.staging)
+    if kind == "file" and not Path(place).exists():
+        _make_private(Path(place).parent)
+        create_master_key_file(Path(place))
+    load_master_key(profile.master_key)  # refused here rather than by the first run
+    create_ledger(profile.ledger_url)
+
+
+def release_record(ledger: Ledger, release: ReleaseId) -> ReleaseRecord:
+    """What the ledger keeps of a release.
+
+    Raises:
+        LedgerRefused: it knows none of this id.
+    """
+    record = ledger.find(release)
+    if record is None:
+        raise LedgerRefused(
+            "unknown_release",
+            f"the ledger knows no release {release}",
+            way_out="name it population/release/period/revision, as `dp-spark run` printed it",
+        )
+    return record
+
+
+def _make_private(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as failure:
+        raise SetupRefused(
+            "not_writable",
+            f"the directory {directory} cannot be made ({failure.strerror})",
+            way_out="name a place in the profile that you may write",
+        ) from None

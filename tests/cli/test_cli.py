@@ -1,0 +1,174 @@
+"""The commands as an operator types them: what they print, what they refuse, how they exit."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from dp_spark.cli.guard import guarded
+from dp_spark.cli.main import app
+from dp_spark.errors import ExitCode
+
+SPEC = """
+release: visits
+input: {format: parquet, path: in}
+unit: {column: person, on_null: drop}
+bounds: {max_groups: 1, max_rows_per_group: 1}
+group_by: [town]
+groups: {public: [a, b]}
+guarantee: {epsilon: 1, delta: 1e-6}
+queries: [{name: visits, kind: count}]
+budget: {population: town_people}
+publish: [{sink: parquet, path: out}]
+"""
+BUDGET = ["ledger", "budget", "set", "town_people", "--epsilon", "2", "--delta", "1e-5", "--unit", "person"]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DP_SPARK_PROFILE", raising=False)
+    (tmp_path / "visits.yaml").write_text(SPEC)
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"person": ["p", "q"], "town": ["a", "b"]}), tmp_path / "in" / "rows.parquet")
+    return tmp_path
+
+
+def told(*words: str, code: int = 0) -> str:
+    """What a command prints; checks how it exits."""
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def opened_ledger() -> None:
+    told("ledger", "init")
+    told(*BUDGET, "--reason", "a test")
+
+
+def test_the_console_script_says_its_version() -> None:
+    script = Path(sys.executable).with_name("dp-spark")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0.1.0"
+
+
+def test_init_writes_files_that_plan_accepts_and_overwrites_nothing(home: Path) -> None:
+    told("init", "new")
+    plan = json.loads(told("plan", "new/release.yaml", "--profile", "new/dp_spark.toml", "--json"))
+    assert plan["release"] == "flights_by_origin"
+    told("init", "new", code=ExitCode.SETUP)
+
+
+def test_a_plan_shows_cost_error_and_what_is_left(home: Path) -> None:
+    opened_ledger()
+    plan = json.loads(told("plan", "visits.yaml", "--json"))
+    assert plan["cost"]["left_after"]["epsilon"]["float"] == 1.0
+    (total,) = plan["totals"]
+    assert 1.3 < total["std"] < 1.42  # discrete Laplace of scale 1
+    text = told("plan", "visits.yaml")
+    assert "visits" in text
+    assert "person" in text
+
+
+def test_a_plan_without_a_ledger_says_what_it_does_not_know(home: Path) -> None:
+    result = CliRunner().invoke(app, ["plan", "visits.yaml"])
+    assert result.exit_code == 0
+    assert "dp-spark ledger init" in result.stderr
+
+
+def test_a_plan_as_a_page(home: Path) -> None:
+    told("plan", "visits.yaml", "--html", "plan.html")
+    assert (home / "plan.html").read_text().startswith("<!DOCTYPE html>")
+    told("plan", "visits.yaml", "--html", "no/such/plan.html", code=ExitCode.SETUP)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        (["plan", "missing.yaml"], ExitCode.SPEC, "spec_not_found"),
+        (["run", "visits.yaml", "--key", "2024-02-30"], ExitCode.SPEC, "key_not_a_date"),
+        (["run", "visits.yaml", "--key", "2024-03-01"], ExitCode.SETUP, "master_key"),
+        (["statement", "a/b/c/0"], ExitCode.SETUP, "master_key"),
+        (["plan", "visits.yaml", "--profile", "nowhere.toml"], ExitCode.SETUP, "profile_refused"),
+        ([*BUDGET[:4], "--epsilon", "1_0", *BUDGET[6:], "--reason", "x"], ExitCode.SPEC, "limit_invalid"),
+    ],
+)
+def test_refusals_have_a_code_a_way_out_and_an_exit_code(
+    home: Path, words: list[str], code: ExitCode, error: str
+) -> None:
+    refusal = json.loads(told(*words, "--json", code=code))
+    assert refusal["error"] == error
+    assert refusal["way_out"]
+    assert refusal["exit_code"] == code
+
+
+def test_an_unknown_population_is_refused_with_the_nearest_name(home: Path) -> None:
+    told("ledger", "init")
+    told(*BUDGET[:3], "town_poeple", *BUDGET[4:], "--reason", "a test")
+    refusal = json.loads(told("run", "visits.yaml", "--key", "2024-03-01", "--json", code=ExitCode.BUDGET))
+    assert "town_poeple" in refusal["message"] + refusal["way_out"]
+
+
+def test_a_wrong_option_is_a_usage_error(home: Path) -> None:
+    told("run", "visits.yaml", code=ExitCode.USAGE)
+
+
+def test_what_is_unexpected_keeps_its_text_to_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    def burst() -> None:
+        raise ValueError("row 17: secret person")
+
+    assert guarded(burst, as_json=True) == ExitCode.UNEXPECTED
+    seen = "".join(capsys.readouterr())
+    assert "ValueError" in seen
+    assert "secret" not in seen
+
+
+def test_doctor_names_what_is_missing_and_is_content_when_nothing_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "dp-spark ledger init" in told("doctor", code=ExitCode.SETUP)
+    told("ledger", "init")
+    findings = json.loads(told("doctor", "--json"))
+    assert {finding["what"] for finding in findings} >= {"java", "spark", "ledger", "master key"}
+    assert all(finding["fine"] for finding in findings)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert "lack java" in told("doctor", code=ExitCode.SETUP)
+
+
+def test_ledger_init_twice_changes_nothing(home: Path) -> None:
+    opened_ledger()
+    before = (home / ".dp_spark" / "master.key").read_bytes()
+    told("ledger", "init")
+    assert (home / ".dp_spark" / "master.key").read_bytes() == before
+    plan = json.loads(told("plan", "visits.yaml", "--json"))
+    assert plan["cost"]["limit"]["epsilon"]["exact"] == "2"
+
+
+def test_the_job_of_spark_submit_runs_a_release_that_the_command_line_then_serves(home: Path) -> None:
+    opened_ledger()
+    job = Path(__file__).parents[2] / "jobs" / "private_release.py"
+    submit = Path(sys.executable).with_name("spark-submit")
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [submit, "--master", "local[2]", job, "--spec", "visits.yaml", "--key", "2024-03-01"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    submitted = json.loads(done.stdout.splitlines()[-1])
+    assert submitted["charged"] == {"epsilon": "1", "delta": "1/1000000"}
+    served = json.loads(told("run", "visits.yaml", "--key", "2024-03-01", "--json"))
+    assert served == {**submitted, "charged": None}
+
+    statement = json.loads(told("statement", submitted["release"], "--json"))
+    assert statement["sealed"]["artefact_digest"] == submitted["digest"]
+    assert submitted["release"] in told("statement", submitted["release"], "--html", "statement.html")
+    assert (home / "statement.html").is_file()
+    told("statement", "town_people/visits/2024-03-02/0", code=ExitCode.LEDGER)

@@ -1,0 +1,300 @@
+"""A release from spec to seal on real Spark: charged once, killed anywhere, served again."""
+
+import os
+import signal
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from dp_spark.errors import BudgetRefused, InputRefused, LedgerRefused, PublishRefused, Refusal, ReleaseHeld
+from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
+from dp_spark.pipeline import RunResult, Step, run_release
+from dp_spark.release.ledger import Claim, Ledger, ReleaseId, ReleaseState
+from dp_spark.release.places import make_places, open_ledger
+from dp_spark.release.profile import Profile, embedded_profile
+from dp_spark.release.spec import ReleaseSpec, parse_spec
+
+POISON = "7700-secret-person"
+SPEC = """
+release: visits
+input: {format: parquet, path: in}
+period: {column: at, every: day}
+unit: {column: person, on_null: drop}
+bounds: {max_groups: 2, max_rows_per_group: 2}
+group_by: [town]
+groups: {public: [a, b, c, nobody]}
+guarantee: {epsilon: 1, delta: 1e-6}
+queries:
+  - {name: visits, kind: count}
+  - {name: spent, kind: mean, column: euros, lower: 0, upper: 50, step: 1}
+  - {name: people, kind: ids}
+budget: {population: town_people}
+publish: [{sink: parquet, path: out}]
+"""
+
+
+class World:
+    """A working directory with rows of two days, a ledger with a budget of three releases, and a profile."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.profile: Profile = embedded_profile(home)
+        self.write_rows(some_rows())
+        make_places(self.profile)
+        open_ledger(self.profile).set_budget(
+            "town_people",
+            PrivacyGuarantee(Fraction(3), Fraction(3, 10**6)),
+            unit=PrivacyUnit("person"),
+            neighbours=Neighbours.ADD_REMOVE,
+            reason="a test",
+        )
+
+    def write_rows(self, rows: pa.Table) -> None:
+        (self.home / "in").mkdir(exist_ok=True)
+        pq.write_table(rows, self.home / "in" / "rows.parquet")
+
+    @property
+    def spent(self) -> Fraction:
+        return open_ledger(self.profile).budget("town_people").spent.epsilon
+
+    def state(self, key: str) -> ReleaseState | None:
+        record = open_ledger(self.profile).find(ReleaseId("town_people", "visits", key))
+        return record and record.state
+
+    def run(
+        self,
+        spark: Callable[[], SparkSession],
+        key: str = "2024-03-01",
+        spec: ReleaseSpec | None = None,
+        observe: Callable[[Step], None] = lambda step: None,
+    ) -> RunResult:
+        return run_release(spec or parse_spec(SPEC), key, profile=self.profile, spark=spark, observe=observe)
+
+
+def some_rows() -> pa.Table:
+    people = [f"{POISON}-{i % 60}" if i % 40 else None for i in range(400)]
+    return pa.table(
+        {
+            "person": people,
+            "town": ["abcd"[i % 4] for i in range(400)],
+            "euros": [float(i % 70) if i % 9 else None for i in range(400)],
+            "at": [f"2024-03-0{1 + i % 2}" for i in range(400)],
+        }
+    )
+
+
+def no_spark() -> SparkSession:
+    raise AssertionError("this run had no reason to ask for Spark")
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.chdir(tmp_path)
+    return World(tmp_path)
+
+
+def published(world: World, key: str = "2024-03-01") -> pa.Table:
+    return pq.read_table(world.home / "out" / f"period_start={key}" / "part-0.parquet")
+
+
+def test_a_release_is_charged_published_and_sealed(world: World, spark: SparkSession) -> None:
+    result = world.run(lambda: spark)
+    assert result.charged == PrivacyGuarantee(Fraction(1), Fraction(1, 10**6))
+    assert (world.spent, world.state("2024-03-01")) == (1, ReleaseState.SEALED)
+    assert result.statement.is_file()
+    table = published(world)
+    assert table["town"].to_pylist() == ["a", "b", "c", "nobody"]
+    assert table.column_names[1:5] == ["visits", "visits_std", "visits_low", "visits_high"]
+    assert table.equals(result.table.drop_columns(["period_start"]))
+    assert all(not field.nullable for field in table.schema)
+
+
+def test_again_it_is_served_without_spark_charge_or_change(world: World, spark: SparkSession) -> None:
+    first = world.run(lambda: spark)
+    copy = world.home / "out" / "period_start=2024-03-01" / "part-0.parquet"
+    before = copy.stat().st_mtime_ns
+    world.write_rows(some_rows().slice(0, 10))  # the rows are not looked at again
+    again = world.run(no_spark)
+    assert (again.digest, again.charged, again.table) == (first.digest, None, first.table)
+    assert (world.spent, copy.stat().st_mtime_ns) == (1, before)
+
+
+def test_a_second_key_composes(world: World, spark: SparkSession) -> None:
+    results = [world.run(lambda: spark, key) for key in ("2024-03-01", "2024-03-02")]
+    assert world.spent == 2
+    assert results[0].digest != results[1].digest
+
+
+def test_an_exhausted_budget_is_refused_before_anything_is_read(world: World, spark: SparkSession) -> None:
+    for day in (1, 2, 3):
+        world.run(lambda: spark, f"2024-03-0{day}")
+    with pytest.raises(BudgetRefused) as refusal:
+        world.run(no_spark, "2024-03-04")
+    assert refusal.value.code == "budget_exhausted"
+    assert world.state("2024-03-04") is None
+    assert not (world.home / "out" / "period_start=2024-03-04").exists()
+
+
+def test_another_spec_under_the_same_id_is_refused(world: World, spark: SparkSession) -> None:
+    world.run(lambda: spark)
+    with pytest.raises(LedgerRefused) as refusal:
+        world.run(no_spark, spec=parse_spec(SPEC.replace("upper: 50", "upper: 60")))
+    assert (refusal.value.code, world.spent) == ("other_spec", 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("path: in", "path: nowhere"), "input_not_readable"),
+        (("column: euros", "column: money"), "input_columns"),
+    ],
+)
+def test_an_input_that_cannot_serve_is_refused_before_the_charge(
+    world: World, spark: SparkSession, change: tuple[str, str], code: str
+) -> None:
+    with pytest.raises(InputRefused) as refusal:
+        world.run(lambda: spark, spec=parse_spec(SPEC.replace(*change)))
+    assert (refusal.value.code, world.spent, world.state("2024-03-01")) == (code, 0, None)
+
+
+def test_a_file_that_breaks_while_it_is_read_tells_nothing_and_the_run_goes_on(
+    world: World, spark: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rows = world.home / "in" / "rows.parquet"
+    whole = rows.read_bytes()
+
+    def damage(step: Step) -> None:
+        if step is Step.READ:
+            rows.write_bytes(whole[:400] + POISON.encode() * 20 + whole[760:])
+
+    with pytest.raises(Refusal) as refusal:
+        world.run(lambda: spark, observe=damage)
+    assert POISON not in str(refusal.value)
+    assert POISON not in "".join(capfd.readouterr())
+    assert (world.spent, world.state("2024-03-01")) == (1, ReleaseState.READING)
+    rows.write_bytes(whole)
+    assert world.run(lambda: spark).charged is None
+    assert (world.spent, world.state("2024-03-01")) == (1, ReleaseState.SEALED)
+
+
+def test_a_failed_gate_holds_the_release_until_it_passes(
+    world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The released rows are spoiled after staging began: a group is lost, and the gate must see it."""
+    from dp_spark import pipeline
+
+    genuine = pipeline.released_table
+    monkeypatch.setattr(pipeline, "released_table", lambda *args, **kwargs: genuine(*args, **kwargs).slice(1))
+    with pytest.raises(ReleaseHeld) as refusal:
+        world.run(lambda: spark)
+    assert "row_count" in refusal.value.message
+    assert (world.spent, world.state("2024-03-01")) == (1, ReleaseState.HELD)
+    assert not (world.home / "out").exists()
+    with pytest.raises(ReleaseHeld):
+        world.run(no_spark)  # the same artefact, the same verdict, no new noise
+    assert world.spent == 1
+
+
+def test_a_sink_that_is_down_delays_its_copy_only(world: World, spark: SparkSession) -> None:
+    spec = parse_spec(SPEC.replace("path: out}]", "path: out}, {sink: parquet, path: blocked/deep}]"))
+    (world.home / "blocked").write_text("in the way")
+    with pytest.raises(PublishRefused):
+        world.run(lambda: spark, spec=spec)
+    assert published(world).num_rows == 4
+    assert world.state("2024-03-01") is ReleaseState.STAGED
+    (world.home / "blocked").unlink()
+    assert len(world.run(no_spark, spec=spec).published) == 2
+    assert (world.spent, world.state("2024-03-01")) == (1, ReleaseState.SEALED)
+
+
+def test_neighbouring_inputs_give_the_same_status_schema_and_groups(
+    world: World,
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = world.run(lambda: spark).table
+    monkeypatch.chdir(tmp_path_factory.mktemp("neighbour"))
+    other = World(Path.cwd())
+    rows = some_rows()
+    other.write_rows(rows.filter(pa.compute.not_equal(rows["person"], f"{POISON}-7")))
+    second = other.run(lambda: spark).table
+    assert first.schema.equals(second.schema, check_metadata=True)
+    constant = ["period_start", "town", "visits_std", "people_std", "release_id", "revision"]
+    assert first.select(constant) == second.select(constant)
+    assert other.state("2024-03-01") is ReleaseState.SEALED
+
+
+def test_without_rows_the_release_looks_like_any_other(world: World, spark: SparkSession) -> None:
+    result = world.run(lambda: spark, "2031-01-01")
+    assert result.table["town"].to_pylist() == ["a", "b", "c", "nobody"]
+    assert len(set(result.table["visits"].to_pylist())) > 1
+
+
+def test_no_key_and_no_row_value_lies_around(
+    world: World, spark: SparkSession, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything the run writes or prints is searched for persons and for the release key."""
+    keys: list[bytes] = []
+    genuine = Ledger.release_key
+
+    def overheard(self: Ledger, claim: Claim) -> bytes:
+        keys.append(genuine(self, claim))
+        return keys[-1]
+
+    monkeypatch.setattr(Ledger, "release_key", overheard)
+    world.run(lambda: spark)
+    (key,) = keys
+    told = "".join(capfd.readouterr())
+    files = [path for path in world.home.rglob("*") if path.is_file() and path.parent.name != "in"]
+    written = told.encode() + b"".join(path.read_bytes() for path in files)
+    for secret in (POISON.encode(), key, key.hex().encode()):
+        assert secret not in written
+    for path in (world.home / ".dp_spark" / "restricted").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0
+
+
+# Where a run is killed: before each step, in the order of its life. The first runs need no Spark.
+BOUNDARIES = [step for step in Step if step is not Step.RESUME]
+
+
+def killed_at(step: Step, world: World, spark: SparkSession) -> None:
+    """Run the release in a process of its own, which kills itself with SIGKILL as `step` begins.
+
+    The process is a fork: it shares the running Spark, to which nothing is under way between two steps.
+    """
+    child = os.fork()
+    if child == 0:
+        try:
+            world.run(
+                lambda: spark, observe=lambda at: os.kill(os.getpid(), signal.SIGKILL) if at is step else None
+            )
+        finally:
+            os._exit(1)  # it should not have come so far
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), step
+    assert os.WTERMSIG(status) == signal.SIGKILL
+
+
+def test_killed_before_every_step_it_resumes_with_one_charge(world: World, spark: SparkSession) -> None:
+    """One release, killed at one boundary after another: what is done stays done, and is paid once."""
+    digests = set()
+    for step in BOUNDARIES:
+        killed_at(step, world, spark)
+        charged = 0 if step in (Step.PLAN, Step.RESERVE) else 1
+        assert world.spent == charged, step
+        record = open_ledger(world.profile).find(ReleaseId("town_people", "visits", "2024-03-01"))
+        if record is not None and record.artefact is not None:
+            digests.add(record.artefact.digest)
+        copy = world.home / "out" / "period_start=2024-03-01"
+        assert not copy.exists() or BOUNDARIES.index(step) >= BOUNDARIES.index(Step.RECORD)
+    result = world.run(no_spark)
+    assert digests == {result.digest}
+    assert (result.charged, world.spent, world.state("2024-03-01")) == (None, 1, ReleaseState.SEALED)
+    staged = list((world.home / ".dp_spark" / "restricted" / "town_people").rglob("*.parquet"))
+    assert len(staged) == 1
