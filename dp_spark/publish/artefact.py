@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 
 from dp_spark.errors import PublishRefused, SetupRefused
 from dp_spark.publish.durable import make_directories, sync_directory, write_new_parquet
-from dp_spark.release.plan import ColumnType, OutputColumn
+from dp_spark.release.plan import DECIMAL_PRECISION, ColumnType, OutputColumn
 
-DECIMAL_PRECISION = 19
 _DIGEST_FORMAT = b"dp_spark artefact 1"
 _ARROW_TYPES: dict[ColumnType, pa.DataType] = {
     ColumnType.DATE: pa.date32(),

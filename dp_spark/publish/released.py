@@ -10,9 +10,7 @@ import pyarrow as pa
 from dp_spark.publish.artefact import arrow_schema
 from dp_spark.queries import DerivedEstimate, Estimate
 from dp_spark.queries.measure import Steps
-from dp_spark.release.plan import ColumnRole, ColumnType, OutputColumn, ReleasePlan
-
-DECIMAL_DIGITS = 19  # what a 64-bit unscaled value needs
+from dp_spark.release.plan import DECIMAL_PRECISION, ColumnRole, ColumnType, OutputColumn, ReleasePlan
 
 
 def released_table(
@@ -68,5 +66,5 @@ def _on_grid(steps: Steps, column: OutputColumn) -> "pa.Array[Any]":
     if column.type is ColumnType.BIGINT:
         return pa.array(unscaled, pa.int64())
     halves = np.stack([unscaled, unscaled >> 63], axis=1).astype("<i8")  # 128 bits, sign extended
-    kind = pa.decimal128(DECIMAL_DIGITS, column.decimals)
+    kind = pa.decimal128(DECIMAL_PRECISION, column.decimals)
     return pa.Array.from_buffers(kind, len(steps), [None, pa.py_buffer(halves.tobytes())])

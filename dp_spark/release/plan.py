@@ -14,6 +14,7 @@ from dp_spark.queries import Query, Total
 from dp_spark.release.spec import ReleaseSpec
 
 COVERAGE = Fraction(95, 100)
+DECIMAL_PRECISION = 19  # totals saturate where their unscaled value would leave 64 bits
 
 
 class ColumnRole(StrEnum):
@@ -52,7 +53,7 @@ class OutputColumn:
         query: the query it answers, or None.
         grid: for a lattice value, low or high: the value is a multiple of it.
         constant: for the std of a lattice query: the value of every row.
-        decimals: digits behind the point of a DECIMAL; its precision is 19.
+        decimals: digits behind the point of a DECIMAL; its precision is DECIMAL_PRECISION.
     """
 
     name: str
@@ -67,7 +68,11 @@ class OutputColumn:
     @property
     def sql_type(self) -> str:
         """The type as SQL writes it."""
-        return f"DECIMAL(19, {self.decimals})" if self.type is ColumnType.DECIMAL else self.type.value
+        return (
+            f"DECIMAL({DECIMAL_PRECISION}, {self.decimals})"
+            if self.type is ColumnType.DECIMAL
+            else self.type.value
+        )
 
 
 @dataclass(frozen=True, slots=True)

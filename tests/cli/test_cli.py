@@ -84,7 +84,7 @@ def test_a_plan_without_a_ledger_says_what_it_does_not_know(home: Path) -> None:
 
 def test_a_plan_as_a_page(home: Path) -> None:
     told("plan", "visits.yaml", "--html", "plan.html")
-    assert (home / "plan.html").read_text().startswith("<!DOCTYPE html>")
+    assert (home / "plan.html").read_text().startswith("<!doctype html>")
     told("plan", "visits.yaml", "--html", "no/such/plan.html", code=ExitCode.SETUP)
 
 
