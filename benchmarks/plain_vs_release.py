@@ -38,9 +38,7 @@ def visits(spark: SparkSession, rows: int) -> DataFrame:
         people = max(1, rows // 10)
         uniform = F.pmod(F.xxhash64("id", F.lit("place")), F.lit(10**6)) / 10**6
         spark.range(rows).select(
-            F.format_string("person-%07d", F.pmod(F.xxhash64("id"), F.lit(max(1, rows // 10)))).alias(
-                "person"
-            ),
+            F.format_string("person-%07d", F.pmod(F.xxhash64("id"), F.lit(people))).alias("person"),
             F.format_string("place-%03d", F.floor(PLACES * F.pow(uniform, 4))).alias("place"),
             (F.pmod(F.xxhash64("id", F.lit("euros")), F.lit(10_000)) / 100).alias("euros"),
         ).write.mode("overwrite").parquet(str(path))
@@ -94,9 +92,9 @@ def measured(action: Callable[[], object]) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Measure and print."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
