@@ -43,9 +43,9 @@ def kept_rows(
     row_word = words(key, _ROW, _blocks(pair_word[pair], position))[:, 0]
     unit_of_pair = np.cumsum(_starts(unit)[first]) - 1
 
-    row_rank = _rank(pair, row_word)
-    kept = (row_rank < bounds.max_rows_per_group) & (_rank(unit_of_pair, pair_word) < bounds.max_groups)[pair]
-    return order[kept], (row_rank == 0)[kept]
+    kept = _chosen(pair, row_word, bounds.max_rows_per_group)
+    kept &= _chosen(unit_of_pair, pair_word, bounds.max_groups)[pair]
+    return order[kept], _starts(pair[kept])
 
 
 def _starts(sorted_values: Integers) -> NDArray[np.bool_]:
@@ -55,15 +55,19 @@ def _starts(sorted_values: Integers) -> NDArray[np.bool_]:
     return starts
 
 
-def _rank(segment: Integers, word: NDArray[np.uint64]) -> Integers:
-    """Place of each element within its segment by word; `segment` is sorted and dense.
+def _chosen(segment: Integers, word: NDArray[np.uint64], limit: int) -> NDArray[np.bool_]:
+    """Whether each element is among the `limit` of its segment with the least words; segments are sorted.
 
     Equal words keep the order they came in, which is that of the content.
     """
     sizes = np.bincount(segment)
-    rank = np.empty(len(segment), dtype=np.int64)
-    rank[np.lexsort((word, segment))] = np.arange(len(segment)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return rank
+    contested = np.flatnonzero((sizes > limit)[segment])
+    by_word = contested[np.lexsort((word[contested], segment[contested]))]
+    crowds = sizes[sizes > limit]
+    rank = np.arange(len(by_word)) - np.repeat(np.cumsum(crowds) - crowds, crowds)
+    chosen = np.ones(len(segment), dtype=bool)
+    chosen[by_word[rank >= limit]] = False
+    return chosen
 
 
 def _blocks(high: NDArray[np.generic], low: NDArray[np.generic]) -> NDArray[np.uint8]:
