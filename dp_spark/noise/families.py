@@ -1,33 +1,77 @@
 """Symmetric log-concave noise families: one small law each, all behind one Protocol."""
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from flint import arb
+from flint import arb, fmpq
 from numpy.typing import NDArray
+from scipy.special import gammainc, gammaincc, log_ndtr
 
+from dp_spark.errors import PlanRefused
+
+Floats = NDArray[np.float64]
 Real = TypeVar("Real", arb, NDArray[np.float64])
+
+_LOG_2 = math.log(2)
+_ASYMPTOTIC_FROM = 500.0  # here eight terms of the series of the upper gamma function leave 1e-17
+_LARGEST_EXPONENT = 64
+_LARGEST_CUT = 4096
 
 
 class Family(Protocol):
-    """A scale family of noise; the density of its standard member is proportional to exp(-psi).
+    """A scale family of noise, given by its standard member X with density exp(-psi) over a constant.
 
-    `psi` is even and convex, least at zero. It is written in operators that rigorous balls and float
-    arrays share: balls make the tables, floats only search for the scale.
+    `psi` is even and convex, least at zero, +inf outside [-end, end]. It is written in operators that
+    rigorous balls and float arrays share: balls make the tables, floats only search for the scale.
 
     Source: Vinterbo, arXiv 2202.11393v3, sections 1 and 2.
     """
 
     @property
     def name(self) -> str:
-        """The name under which specs, tables and reports know the family."""
+        """The name, parameters included, under which specs, tables and reports know the family."""
+        ...
+
+    @property
+    def slope(self) -> float:
+        """The supremum of psi': at most this much loss per unit of shift; inf for unbounded ratios."""
+        ...
+
+    @property
+    def end(self) -> float:
+        """The supremum of the support."""
+        ...
+
+    @property
+    def variance(self) -> float:
+        """Variance of the standard member."""
         ...
 
     def psi(self, x: Real) -> Real:
         """Minus the log density of the standard member at `x`, up to a constant."""
+        ...
+
+    def log_density(self, x: Floats) -> Floats:
+        """Log density of the standard member at `x`."""
+        ...
+
+    def log_cdf(self, x: Floats) -> Floats:
+        """Log of P(X <= x); for x <= 0 good to a few 1e-14, relative to 1 and to the log itself."""
+        ...
+
+
+@runtime_checkable
+class HasTailBall(Protocol):
+    """A family whose tail is known in rigorous balls."""
+
+    def tail_ball(self, x: arb) -> arb:
+        """P(X > x) for a ball x >= 0."""
         ...
 
 
@@ -36,10 +80,54 @@ class Laplace:
     """psi(x) = abs(x); the standard member has variance 2."""
 
     name: ClassVar[str] = "laplace"
+    slope: ClassVar[float] = 1.0
+    end: ClassVar[float] = math.inf
+    variance: ClassVar[float] = 2.0
 
     def psi(self, x: Real) -> Real:
         """abs(x)."""
         return abs(x)
+
+    def log_density(self, x: Floats) -> Floats:
+        """-abs(x) - log 2."""
+        return -np.abs(x) - _LOG_2
+
+    def log_cdf(self, x: Floats) -> Floats:
+        """On the left, x - log 2."""
+        return _two_sided(lambda tail: -tail - _LOG_2, x)
+
+    def tail_ball(self, x: arb) -> arb:
+        """e^-x / 2."""
+        return (-x).exp() / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic:
+    """psi(x) = abs(x) + 2 log(1 + e^-abs(x)); the standard member has variance pi^2 / 3."""
+
+    name: ClassVar[str] = "logistic"
+    slope: ClassVar[float] = 1.0
+    end: ClassVar[float] = math.inf
+    variance: ClassVar[float] = math.pi**2 / 3
+
+    def psi(self, x: Real) -> Real:
+        """abs(x) + 2 log(1 + e^-abs(x)); exp(-psi) is the density itself."""
+        if isinstance(x, arb):
+            return abs(x) + 2 * (-abs(x)).exp().log1p()
+        size = np.abs(x)
+        return size + 2 * np.log1p(np.exp(-size))
+
+    def log_density(self, x: Floats) -> Floats:
+        """-psi(x)."""
+        return -self.psi(x)
+
+    def log_cdf(self, x: Floats) -> Floats:
+        """-log(1 + e^-x)."""
+        return -np.logaddexp(0.0, -x)
+
+    def tail_ball(self, x: arb) -> arb:
+        """1 / (1 + e^x)."""
+        return 1 / (1 + x.exp())
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +135,234 @@ class Gaussian:
     """psi(x) = x^2 / 2; the standard member has variance 1, so its scale is its std."""
 
     name: ClassVar[str] = "gaussian"
+    slope: ClassVar[float] = math.inf
+    end: ClassVar[float] = math.inf
+    variance: ClassVar[float] = 1.0
 
     def psi(self, x: Real) -> Real:
         """x^2 / 2."""
         return x * x / 2
 
+    def log_density(self, x: Floats) -> Floats:
+        """-x^2 / 2 - log(2 pi) / 2."""
+        return -x * x / 2 - math.log(2 * math.pi) / 2
+
+    def log_cdf(self, x: Floats) -> Floats:
+        """The log of Phi(x)."""
+        logs: Floats = log_ndtr(x)
+        return logs
+
+    def tail_ball(self, x: arb) -> arb:
+        """erfc(x / sqrt 2) / 2."""
+        return (x / arb(2).sqrt()).erfc() / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Subbotin:
+    """psi(x) = abs(x)^p: Laplace at p = 1, Gaussian of std 1 / sqrt 2 at p = 2, flatter beyond.
+
+    A float `p` means its shortest decimal, so that 1.18 and Fraction("1.18") are one family.
+
+    Raises:
+        PlanRefused: p lies outside [1, 64]; below 1 the density is not log-concave.
+    """
+
+    p: Fraction | float
+
+    def __post_init__(self) -> None:
+        p = _exact("p", self.p)
+        if not 1 <= p <= _LARGEST_EXPONENT:
+            raise PlanRefused(
+                "noise_parameter",
+                f"subbotin({_decimal(p)}): p must lie in [1, {_LARGEST_EXPONENT}]",
+                way_out="take p between 1 (Laplace) and 2 (Gaussian); larger p seldom has less variance",
+            )
+        object.__setattr__(self, "p", p)
+
+    @property
+    def name(self) -> str:
+        """subbotin(p)."""
+        return f"subbotin({_decimal(Fraction(self.p))})"
+
+    @property
+    def slope(self) -> float:
+        """1 at p = 1, else unbounded."""
+        return 1.0 if self.p == 1 else math.inf
+
+    @property
+    def end(self) -> float:
+        """The whole line."""
+        return math.inf
+
+    @property
+    def variance(self) -> float:
+        """Gamma(3/p) / Gamma(1/p)."""
+        return math.exp(math.lgamma(3 / self.p) - math.lgamma(1 / self.p))
+
+    def psi(self, x: Real) -> Real:
+        """abs(x)^p."""
+        if isinstance(x, arb):
+            return _power_ball(x, Fraction(self.p))
+        return np.abs(x) ** float(self.p)
+
+    def log_density(self, x: Floats) -> Floats:
+        """-abs(x)^p - log(2 Gamma(1 + 1/p))."""
+        return -self.psi(x) - _LOG_2 - math.lgamma(1 + 1 / self.p)
+
+    def log_cdf(self, x: Floats) -> Floats:
+        """log(Q(1/p, abs(x)^p) / 2) on the left; Q is the regularised upper gamma function."""
+        order = float(1 / self.p)
+        return _two_sided(lambda tail: _log_upper_gamma(order, tail ** float(self.p)) - _LOG_2, x)
+
+    def tail_ball(self, x: arb) -> arb:
+        """Q(1/p, x^p) / 2."""
+        return self.psi(x).gamma_upper(_ball(1 / Fraction(self.p)), 1) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedLaplace:
+    """psi(x) = abs(x) on [-cut, cut], +inf outside.
+
+    A float `cut` means its shortest decimal.
+
+    Raises:
+        PlanRefused: the cut lies outside (0, 4096].
+
+    Source: Geng et al. 2020.
+    """
+
+    cut: Fraction | float
+
+    slope: ClassVar[float] = math.inf
+
+    def __post_init__(self) -> None:
+        cut = _exact("cut", self.cut)
+        if not 0 < cut <= _LARGEST_CUT:
+            raise PlanRefused(
+                "noise_parameter",
+                f"truncated_laplace({_decimal(cut)}): the cut must lie in (0, {_LARGEST_CUT}]",
+                way_out="take log(1 + (e^epsilon - 1) / (2 delta)), which spends delta on the cut alone",
+            )
+        object.__setattr__(self, "cut", cut)
+
+    @property
+    def name(self) -> str:
+        """truncated_laplace(cut)."""
+        return f"truncated_laplace({_decimal(Fraction(self.cut))})"
+
+    @property
+    def end(self) -> float:
+        """The cut."""
+        return float(self.cut)
+
+    @property
+    def variance(self) -> float:
+        """(2 - e^-A (A^2 + 2 A + 2)) / (1 - e^-A), A the cut."""
+        return float(2 * gammainc(3, self.end)) / -math.expm1(-self.end)
+
+    @property
+    def log_normaliser(self) -> float:
+        """log(2 (1 - e^-A))."""
+        return _LOG_2 + math.log(-math.expm1(-self.end))
+
+    def psi(self, x: Real) -> Real:
+        """abs(x) up to the cut. A ball that touches the cut counts as inside."""
+        size = abs(x)
+        if isinstance(size, arb):
+            return arb("inf") if size > _ball(Fraction(self.cut)) else size
+        return np.where(size <= self.end, size, np.inf)
+
+    def log_density(self, x: Floats) -> Floats:
+        """-psi(x) - log(2 (1 - e^-A))."""
+        return -self.psi(x) - self.log_normaliser
+
+    def log_cdf(self, x: Floats) -> Floats:
+        """The log of (e^x - e^-A) / (2 (1 - e^-A)) on the left."""
+
+        def log_tail(tail: Floats) -> Floats:
+            with np.errstate(divide="ignore"):
+                return -tail + np.log(-np.expm1(np.minimum(tail - self.end, 0.0))) - self.log_normaliser
+
+        return _two_sided(log_tail, x)
+
+    def tail_ball(self, x: arb) -> arb:
+        """(e^-x - e^-A) / (2 (1 - e^-A))."""
+        least = (-_ball(Fraction(self.cut))).exp()
+        tail = ((-x).exp() - least) / (2 * (1 - least))
+        return arb(0) if tail < 0 else tail
+
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
-    {family.name: family for family in (Laplace(), Gaussian())},
+    {family.name: family for family in (Laplace(), Logistic(), Gaussian())},
 )
+_WITH_PARAMETER: Mapping[str, Callable[[Fraction], Family]] = MappingProxyType(
+    {"subbotin": Subbotin, "truncated_laplace": TruncatedLaplace},
+)
+
+
+def family_named(text: str) -> Family:
+    """The family of this name: `laplace`, `logistic`, `gaussian`, `subbotin(1.5)`, `truncated_laplace(9)`.
+
+    Raises:
+        PlanRefused: there is none, or its parameter is out of range.
+    """
+    call = re.fullmatch(r"([a-z_]+)\(([0-9]+(?:[./][0-9]+)?)\)", text)
+    if text in FAMILIES:
+        return FAMILIES[text]
+    if call and call[1] in _WITH_PARAMETER and not re.search(r"/0+$", call[2]):
+        return _WITH_PARAMETER[call[1]](Fraction(call[2]))
+    known = ", ".join([*FAMILIES, *(f"{name}(number)" for name in _WITH_PARAMETER)])
+    raise PlanRefused(
+        "noise_unknown", f"there is no noise family {text[:80]!r}", way_out=f"take one of: {known}"
+    )
+
+
+def _two_sided(log_tail: Callable[[Floats], Floats], x: Floats) -> Floats:
+    """The log of F(x) by symmetry from log P(X > size), size >= 0."""
+    logs = log_tail(np.abs(x))
+    return np.where(x <= 0, logs, np.log1p(-np.exp(logs)))
+
+
+def _log_upper_gamma(order: float, x: Floats) -> Floats:
+    """The log of Q(order, x), order in (0, 1], also where Q itself underflows."""
+    far = np.maximum(x, _ASYMPTOTIC_FROM)
+    series, term = np.ones_like(far), np.ones_like(far)
+    for k in range(1, 9):
+        term = term * (order - k) / far
+        series = series + term
+    beyond = -far + (order - 1) * np.log(far) - math.lgamma(order) + np.log(series)
+    near = np.log(gammaincc(order, np.minimum(x, _ASYMPTOTIC_FROM)))
+    return np.where(x > _ASYMPTOTIC_FROM, beyond, near)
+
+
+def _power_ball(x: arb, p: Fraction) -> arb:
+    if x.contains(0):
+        return arb(0) if x == 0 else arb(0).union(x.abs_upper() ** _ball(p))
+    return abs(x) ** _ball(p)
+
+
+def _exact(parameter: str, value: Fraction | float) -> Fraction:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise PlanRefused(
+            "noise_parameter", f"{parameter} = {value} is not a number", way_out="give a finite number"
+        )
+    return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+
+
+def _decimal(value: Fraction) -> str:
+    """The finite decimal of `value` if there is one, else a / b."""
+    places = 0
+    rest = value.denominator
+    for prime in (2, 5):
+        count = 0
+        while rest % prime == 0:
+            rest, count = rest // prime, count + 1
+        places = max(places, count)
+    if rest > 1 or value < 0 or places == 0:
+        return str(value)
+    digits = str(value.numerator * 10**places // value.denominator).rjust(places + 1, "0")
+    return f"{digits[:-places]}.{digits[-places:]}"
+
+
+def _ball(value: Fraction) -> arb:
+    return arb(fmpq(value.numerator, value.denominator))
