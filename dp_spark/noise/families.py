@@ -114,8 +114,8 @@ class Logistic:
         """abs(x) + 2 log(1 + e^-abs(x)); exp(-psi) is the density itself."""
         if isinstance(x, arb):
             return abs(x) + 2 * (-abs(x)).exp().log1p()
-        size = np.abs(x)
-        return size + 2 * np.log1p(np.exp(-size))
+        doubled: Floats = 2 * np.logaddexp(0.0, -np.abs(x))
+        return np.abs(x) + doubled
 
     def log_density(self, x: Floats) -> Floats:
         """-psi(x)."""
