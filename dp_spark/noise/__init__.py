@@ -3,14 +3,16 @@
 from dp_spark.noise.calibrate import calibrate_lattice, least_variance_noise
 from dp_spark.noise.composition import basic_sum, dominating_shift
 from dp_spark.noise.families import FAMILIES, Family, Gaussian, Laplace
+from dp_spark.noise.freezing import freeze
 from dp_spark.noise.keystream import cell_ids, derive_key, encode_label, fingerprint, words
-from dp_spark.noise.lattice import NoiseTable, freeze
+from dp_spark.noise.lattice import Mass, NoiseTable
 
 __all__ = [
     "FAMILIES",
     "Family",
     "Gaussian",
     "Laplace",
+    "Mass",
     "NoiseTable",
     "basic_sum",
     "calibrate_lattice",

@@ -11,7 +11,8 @@ import numpy as np
 from dp_spark.errors import PlanRefused
 from dp_spark.noise.composition import dominating_shift
 from dp_spark.noise.families import FAMILIES, Family
-from dp_spark.noise.lattice import MAX_ENTRIES, NoiseTable, freeze
+from dp_spark.noise.freezing import freeze
+from dp_spark.noise.lattice import MAX_ENTRIES, NoiseTable
 
 _CUT_SHARE = 1e-3  # of delta: the mass that the cut of the tails may expose
 _TOLERANCE = 2.0**-23  # relative, of the scale

@@ -7,6 +7,7 @@ sampler compares random bits with. No float stands between the promise and the n
 import hashlib
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 
 import numpy as np
@@ -15,14 +16,21 @@ from numpy.typing import NDArray
 
 from dp_spark.noise import wide
 from dp_spark.noise.composition import dominating_shift
-from dp_spark.noise.families import Family
 
 TOTAL = 2**wide.BITS
 MAX_ENTRIES = 2**22
 
+RESOLVED_LOG = 88  # below log(2^128) = 88.7: rarer than e^-88 is less than one unit of a table
+
 _MAGIC = b"dp_spark noise table 1\n"
-_RESOLVED_LOG = 88  # below log(2^128) = 88.7: rarer than e^-88 is less than one unit of a table
-_WORKING_BITS = 192  # 128 of a weight, 22 of the sum; the rest makes an undecided floor a rarity
+_FLOAT_DOUBT = 2.0**-44  # floats of weights and of e^epsilon are within a relative 2^-50
+
+
+class Mass(StrEnum):
+    """How a density becomes the law of an integer."""
+
+    POINT = "point"  # P(n) ~ exp(-psi(n h)): the discrete Laplace, the discrete Gaussian
+    CELL = "cell"  # P(n) ~ integral of exp(-psi) over [(n - 1/2) h, (n + 1/2) h]: rounded noise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,11 +39,14 @@ class NoiseTable:
 
     Attributes:
         family: name of the family that was frozen.
-        step: h of the point mass exp(-psi(n h)): the reciprocal of the scale in grid steps.
+        step: h of the mass at n: the reciprocal of the scale in grid steps.
         sensitivity: grid steps by which one unit moves one cell at most.
         max_groups: cells that one unit moves at most.
         weights: weights of 0..K as (high, low) words, shape (K + 1, 2); those of -n and n are one
             entry, so every table is symmetric. The last one is positive: K can be drawn.
+        mass: how the density became a law.
+        edge: the share of its mass that the outermost value kept when the tails were cut, in (0, 1]: the
+            cut moves continuously, and a smaller last weight leaves a law log-concave.
 
     Raises:
         ValueError: the weights of -K..K do not sum to 2^128, the last is 0, or a parameter is out of range.
@@ -46,10 +57,14 @@ class NoiseTable:
     sensitivity: int
     max_groups: int
     weights: wide.Wide
+    mass: Mass = Mass.POINT
+    edge: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
         if self.step <= 0 or self.sensitivity < 1 or self.max_groups < 1:
             raise ValueError("step, sensitivity and max_groups of a noise table must be positive")
+        if not 0 < self.edge <= 1:
+            raise ValueError(f"edge = {self.edge} of a noise table must lie in (0, 1]")
         if not 3 <= self.entries <= MAX_ENTRIES:
             raise ValueError(f"a noise table of {self.entries} entries; from 3 to {MAX_ENTRIES} are possible")
         if wide.total(self.weights[:1]) + 2 * wide.total(self.weights[1:]) != TOTAL:
@@ -113,7 +128,7 @@ class NoiseTable:
         """
         if not epsilon >= 0:
             raise ValueError(f"epsilon = {epsilon} must not be negative")
-        if epsilon > _RESOLVED_LOG + 1:
+        if epsilon > RESOLVED_LOG + 1:
             return 1.0
         growth = _exp_below(Fraction(epsilon))
         shift = dominating_shift(self.sensitivity, self.max_groups)
@@ -132,9 +147,14 @@ class NoiseTable:
         return wide.count_at_most(cumulative, words) - self.support
 
     def to_bytes(self) -> bytes:
-        """The canonical bytes: one line of text for the parameters, then 16 bytes a weight of 0..K."""
+        """The canonical bytes: one line of text for the parameters, then 16 bytes a weight of 0..K.
+
+        Mass and edge are written unless they are the point mass and 1.
+        """
         numbers = (self.step.numerator, self.step.denominator, self.sensitivity, self.max_groups)
-        parameters = " ".join((self.family, *map(str, numbers)))
+        plain = self.mass is Mass.POINT and self.edge == 1
+        shape = () if plain else (self.mass, self.edge.numerator, self.edge.denominator)
+        parameters = " ".join((self.family, *map(str, (*numbers, *shape))))
         return _MAGIC + parameters.encode() + b"\n" + wide.to_bytes(self.weights)
 
     @staticmethod
@@ -146,12 +166,13 @@ class NoiseTable:
         """
         parameters, newline, weights = data.removeprefix(_MAGIC).partition(b"\n")
         fields = parameters.decode("ascii", errors="replace").split(" ")
-        if not newline or len(fields) != 5 or len(weights) % wide.BYTES_PER_ROW:
+        if not newline or len(fields) not in {5, 8} or len(weights) % wide.BYTES_PER_ROW:
             raise ValueError("these are not the bytes of a noise table")
-        family, *numbers = fields
-        numerator, denominator, sensitivity, max_groups = map(int, numbers)
-        step = Fraction(numerator, denominator) if denominator else Fraction(0)
-        table = NoiseTable(family, step, sensitivity, max_groups, wide.from_bytes(weights))
+        family, numbers, shape = fields[0], list(map(int, fields[1:5])), fields[5:]
+        step, (sensitivity, max_groups) = _fraction(*numbers[:2]), numbers[2:]
+        mass = Mass(shape[0]) if shape else Mass.POINT
+        edge = _fraction(*map(int, shape[1:])) if shape else Fraction(1)
+        table = NoiseTable(family, step, sensitivity, max_groups, wide.from_bytes(weights), mass, edge)
         if table.to_bytes() != data:
             raise ValueError("the bytes of a noise table are not in canonical form")
         return table
@@ -160,71 +181,33 @@ class NoiseTable:
         return np.concatenate([self.weights[:0:-1], self.weights])
 
 
-def freeze(family: Family, step: Fraction, support: int, *, sensitivity: int, max_groups: int) -> NoiseTable:
-    """The table of p(n) ~ exp(-psi(n step)) on -support..support.
-
-    Every weight is within one unit (2^-128) of the exact value, which ball arithmetic proves. Outer values
-    with less than one unit get none, and the table ends before them.
-
-    Raises:
-        ValueError: the step is so coarse that noise other than 0 has no weight, or a parameter is out of
-            the range that `NoiseTable` states.
-    """
-    if step <= 0 or not 3 <= 2 * support + 1 <= MAX_ENTRIES:
-        raise ValueError(
-            f"support = {support} must give 3 to {MAX_ENTRIES} entries, and the step be positive"
-        )
-    if not family.psi(_ball(step)) < _RESOLVED_LOG:
-        raise ValueError(f"step = {float(step)} leaves no weight beside 0; take a smaller one")
-    bits = _WORKING_BITS
-    while (floors := _floored_weights(family, step, support, bits)) is None:
-        bits *= 2
-    weights = wide.from_ints(_completed(floors))
-    drawn = np.flatnonzero(weights.any(axis=1))[-1] + 1
-    return NoiseTable(family.name, step, sensitivity, max_groups, weights[:drawn])
-
-
-def _floored_weights(family: Family, step: Fraction, support: int, bits: int) -> list[int] | None:
-    """Exact floors of the weights of 0..support, or None if `bits` do not decide one of them."""
-    with ctx.workprec(bits):
-        ball = _ball(step)
-        masses = [(-family.psi(ball * n)).exp() for n in range(support + 1)]
-        unit = arb(TOTAL) / (2 * sum(masses[1:], start=arb(0)) + masses[0])
-        floors = [(mass * unit).floor().unique_fmpz() for mass in masses]
-    decided = [int(floor) for floor in floors if floor is not None]
-    return decided if len(decided) == len(floors) else None
-
-
-def _completed(floors: list[int]) -> list[int]:
-    """The weights of 0..K from their floors: pairs nearest to 0 take one unit each until all sum to 2^128.
-
-    The floors lose less than one unit each, so there are enough pairs and no weight moves by more than one
-    unit from its exact value. Pairs take even amounts, hence the centre is made even first.
-    """
-    centre = floors[0] + floors[0] % 2
-    spare = (TOTAL - centre) // 2 - sum(floors[1:])
-    return [centre, *(floor + (n < spare) for n, floor in enumerate(floors[1:]))]
-
-
 def _excess(weights: wide.Wide, shift: int, growth: int) -> int:
-    """Sum over n of (W(n) 2^128 - growth W(n + shift))+, exactly; W is 0 outside the table."""
-    values = wide.to_ints(weights)
-    uncovered = wide.total(weights[-shift:])
-    gain = values[:-shift] * TOTAL - growth * values[shift:]
-    return int(TOTAL * uncovered + gain[gain > 0].sum())
+    """Sum over n of (W(n) 2^128 - growth W(n + shift))+, exactly; W is 0 outside the table.
+
+    Floats only say which terms are positive, and leave what they cannot decide to integers.
+    """
+    kept, moved = weights[:-shift], weights[shift:]
+    left, right = wide.to_floats(kept), wide.to_floats(moved) * (growth / TOTAL)
+    positive = left > right * (1 + _FLOAT_DOUBT)
+    doubtful = ~positive & (left >= right * (1 - _FLOAT_DOUBT))
+    gain = wide.to_ints(kept[doubtful]) * TOTAL - growth * wide.to_ints(moved[doubtful])
+    certain = TOTAL * wide.total(kept[positive]) - growth * wide.total(moved[positive])
+    return int(TOTAL * wide.total(weights[-shift:]) + certain + gain[gain > 0].sum())
 
 
 def _exp_below(epsilon: Fraction) -> int:
     """The integer part of 2^128 e^epsilon, or at most a little less; epsilon at most 89."""
     with ctx.workprec(4 * wide.BITS):
-        below = (_ball(epsilon).exp() * TOTAL).lower().floor().unique_fmpz()
+        power = arb(fmpq(epsilon.numerator, epsilon.denominator)).exp()
+        below = (power * TOTAL).lower().floor().unique_fmpz()
     if below is None:
         raise ArithmeticError("e^epsilon was not resolved")
     return int(below)
 
 
-def _ball(value: Fraction) -> arb:
-    return arb(fmpq(value.numerator, value.denominator))
+def _fraction(numerator: int, denominator: int) -> Fraction:
+    """The fraction, or 0, which no table has, if its denominator is 0."""
+    return Fraction(numerator, denominator) if denominator else Fraction(0)
 
 
 def _float_above(value: Fraction) -> float:

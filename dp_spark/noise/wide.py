@@ -11,6 +11,7 @@ BYTES_PER_ROW = 16
 
 Wide = NDArray[np.uint64]
 
+_BLOCK = 2**14
 _LIMB = np.uint64(32)
 _LIMB_MASK = np.uint64(2**32 - 1)
 
@@ -63,16 +64,27 @@ def running_sums(rows: Wide) -> Wide:
 def count_at_most(ascending: Wide, rows: Wide) -> NDArray[np.int64]:
     """For every row, how many entries of `ascending` are less than or equal to it, shape (n,).
 
-    A bisection with the same number of steps for every row, both words compared at each step.
+    A bisection with the same number of steps for every row, both words compared at each step; in blocks
+    that stay in the cache. Entries are filled up to a full tree with the largest word.
     """
-    high, low = np.ascontiguousarray(ascending[:, 0]), np.ascontiguousarray(ascending[:, 1])
-    row_high, row_low = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
+    depth = len(ascending).bit_length()
+    tree = np.full((2, 2**depth), np.iinfo(np.uint64).max)
+    tree[:, : len(ascending)] = ascending.T
     found = np.zeros(len(rows), dtype=np.int64)
-    for bit in reversed(range(len(ascending).bit_length())):
-        reach = found + (1 << bit)
-        last = np.minimum(reach, len(ascending)) - 1
-        at_most = (high[last] < row_high) | ((high[last] == row_high) & (low[last] <= row_low))
-        found = np.where(at_most & (reach <= len(ascending)), reach, found)
+    for start in range(0, len(rows), _BLOCK):
+        block = rows[start : start + _BLOCK].T.copy()
+        found[start : start + _BLOCK] = _descend(tree, depth, block)
+    return np.minimum(found, len(ascending))
+
+
+def _descend(tree: Wide, depth: int, block: Wide) -> NDArray[np.int64]:
+    (high, low), (row_high, row_low) = tree, block
+    found = np.zeros(block.shape[1], dtype=np.int64)
+    for level in reversed(range(depth)):
+        last = found + ((1 << level) - 1)
+        probe = high[last]
+        at_most = (probe < row_high) | ((probe == row_high) & (low[last] <= row_low))
+        found += at_most.astype(np.int64) << level
     return found
 
 

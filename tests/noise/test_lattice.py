@@ -59,7 +59,11 @@ def test_weights_sum_to_the_total_and_are_within_one_unit(
     assert sum(weights.values()) == TOTAL
     with ctx.workprec(512):
         h = arb(fmpq(step.numerator, step.denominator))
-        psi = {"laplace": lambda n: n * h, "gaussian": lambda n: (n * h) ** 2 / 2}[family.name]
+        psi = {
+            "laplace": lambda n: n * h,
+            "gaussian": lambda n: (n * h) ** 2 / 2,
+            "logistic": lambda n: 2 * (n * h / 2).cosh().log(),
+        }[family.name]
         masses = [arb.exp(-psi(n)) for n in range(support + 1)]
         whole = masses[0] + 2 * sum(masses[1:], start=arb(0))
         assert all(abs(weights.get(n, 0) - TOTAL * mass / whole) <= 1 for n, mass in enumerate(masses))
