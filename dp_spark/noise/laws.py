@@ -50,8 +50,8 @@ def quantile(family: Family, q: Fraction | float) -> float:
     """
     if not 0 < q < 1:
         raise ValueError(f"q = {q} must lie inside (0, 1)")
-    if q > 1 / 2:
-        return -quantile(family, 1 - Fraction(q))
+    if q >= 1 / 2:
+        return -quantile(family, 1 - Fraction(q)) if q > 1 / 2 else 0.0
     target = math.log(q)
     low = -1.0
     while low > -family.end and log_cdf(family, low) > target:

@@ -24,7 +24,7 @@ from dp_spark.noise.families import Family, Gaussian, Laplace, Logistic, Subboti
 from dp_spark.noise.laws import log_cdf, log_difference
 
 _LEAST_LOG = -800.0  # below the log of the least positive float
-_SLACK = 2.0**-48  # relative; covers the rounding of a closed form and of a division
+_SLACK = 2.0**-40  # relative; more than delta and its inverses lose to rounding
 _ROOT = 1e-15
 _RTOL = 2.0**-50
 _STEPS = 1000
@@ -45,7 +45,7 @@ def privacy_delta(family: Family, shift: Number, epsilon: Number) -> float:
 
 
 def privacy_epsilon(family: Family, shift: Number, delta: Number) -> float:
-    """The least epsilon >= 0 whose delta is at most `delta`; inf if there is none.
+    """The least epsilon >= 0 whose delta is at most `delta`, rounded up by 1e-12 shift; inf if there is none.
 
     Raises:
         PlanRefused: a parameter is out of range.
@@ -55,15 +55,15 @@ def privacy_epsilon(family: Family, shift: Number, delta: Number) -> float:
         return family.slope * shift if shift else 0.0
     match _plain(family):
         case Laplace():
-            return max(0.0, shift + 2 * math.log1p(-delta)) * (1 + _SLACK)
+            return max(0.0, shift * (1 + _SLACK) + 2 * math.log1p(-delta))
         case Logistic():
             kept = 1 - math.sqrt(-delta * math.expm1(-shift))
-            return max(0.0, shift + 2 * math.log(kept)) * (1 + _SLACK)
+            return max(0.0, shift * (1 + _SLACK) + 2 * math.log(kept))
     return _searched_epsilon(family, shift, math.log(delta))
 
 
 def least_scale(family: Family, epsilon: Number, delta: Number, sensitivity: Number) -> float:
-    """The least scale at which noise of this family meets (epsilon, delta), rounded up by 1e-14 of itself.
+    """The least scale at which noise of this family meets (epsilon, delta), rounded up by 1e-12 of itself.
 
     Linear in `sensitivity`.
 
@@ -148,7 +148,7 @@ def _searched_epsilon(family: Family, shift: float, log_delta: float) -> float:
     while excess(high) > 0:
         high *= 2
     root = brentq(excess, 0.0, high, xtol=_ROOT * shift, rtol=_RTOL, maxiter=_STEPS)
-    return _stepped(root, _ROOT * high, lambda epsilon: excess(epsilon) <= 0)
+    return _stepped(root, _ROOT * high, lambda epsilon: excess(epsilon) <= 0) + _SLACK * shift
 
 
 def _stepped(start: float, step: float, meets: Callable[[float], bool]) -> float:
