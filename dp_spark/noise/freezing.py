@@ -119,7 +119,7 @@ def _masses(shape: _Shape, order: int) -> list[arb]:
     end, longest = shape.support + 1, min(_LONGEST_PANEL, int(2 / (_NARROWEST * shape.step)))
     masses: list[arb] = []
     length = _SHORTEST_PANEL
-    if _series(shape.family, arb(1), 2) is not None and longest >= length:
+    if isinstance(shape.family, Laplace | Logistic | Gaussian | Subbotin) and longest >= length:
         masses = _one_by_one(shape, 0, min(end, _NARROWEST * length))
         while length <= longest:
             stop = end if 2 * length > longest else min(end, 2 * _NARROWEST * length)
@@ -132,7 +132,7 @@ def _one_by_one(shape: _Shape, start: int, stop: int) -> list[arb]:
     ball, family = _ball(shape.step), shape.family
     if shape.mass is Mass.POINT:
         return [(-family.psi(ball * n)).exp() for n in range(start, stop)]
-    assert isinstance(family, HasTailBall)  # noqa: S101 - `freeze` has refused all others
+    assert isinstance(family, HasTailBall)  # `freeze` has refused all others
     whole = _integral(family)
     tails = [whole * family.tail_ball(ball * (2 * n - 1) / 2) for n in range(max(start, 1), stop + 1)]
     centre = [whole - 2 * tails[0]] if start == 0 else []
@@ -182,8 +182,11 @@ def _series_terms(most: int) -> Iterator[None]:
         ctx.cap = before
 
 
-def _series(family: Family, middle: arb, order: int) -> arb_series | None:
-    """exp(-psi) about `middle` > 0 to `order` terms; None for a family whose series is not known here."""
+def _series(family: Family, middle: arb, order: int) -> arb_series:
+    """exp(-psi) about `middle` > 0 to `order` terms.
+
+    Precondition: the family is one of these four, which `_masses` checks.
+    """
     x = arb_series([middle, 1], prec=order)
     if isinstance(family, Laplace):
         return (-x).exp()
@@ -192,9 +195,8 @@ def _series(family: Family, middle: arb, order: int) -> arb_series | None:
         return power / (1 + power) ** 2
     if isinstance(family, Gaussian):
         return (x * x / -2).exp()
-    if isinstance(family, Subbotin):
-        return (-(x ** _ball(Fraction(family.p)))).exp()
-    return None
+    assert isinstance(family, Subbotin)
+    return (-(x ** _ball(Fraction(family.p)))).exp()
 
 
 def _integral(family: Family) -> arb:
