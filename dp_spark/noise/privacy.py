@@ -28,6 +28,7 @@ _SLACK = 2.0**-40  # relative; more than delta and its inverses lose to rounding
 _ROOT = 1e-15
 _RTOL = 2.0**-50
 _STEPS = 1000
+_NARROW = 1e-3  # of the support: below, shift - end loses digits of the shift
 
 Number = Fraction | float
 
@@ -114,7 +115,10 @@ def generic_log_delta(family: Family, shift: float, epsilon: float) -> float:
     """
     if shift == 0 or family.slope * shift <= epsilon:
         return -math.inf
-    return _log_delta_below(family, _threshold(family, shift, epsilon), shift, epsilon)
+    t = _threshold(family, shift, epsilon)
+    if t == shift - family.end:
+        return _log_end_mass(family, shift)
+    return _log_delta_below(family, t, shift, epsilon)
 
 
 def searched_shift(
@@ -142,7 +146,7 @@ def _searched_epsilon(family: Family, shift: float, log_delta: float) -> float:
 
     if excess(0.0) <= 0:
         return 0.0
-    if log_cdf(family, shift - family.end) > log_delta:  # mass that a neighbour can never draw
+    if family.end < math.inf and _log_end_mass(family, shift) > log_delta:
         return math.inf
     high = shift
     while excess(high) > 0:
@@ -185,12 +189,27 @@ def _log_delta_below(family: Family, t: float, shift: float, epsilon: float) -> 
     return log_difference(float(below), epsilon + float(neighbour))
 
 
+def _log_end_mass(family: Family, shift: float) -> float:
+    """The log of F(shift - end), the mass that a neighbour can never draw.
+
+    A small shift would be lost in shift - end, so there the density is integrated.
+    """
+    if shift > _NARROW * family.end:
+        return log_cdf(family, shift - family.end)
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    densities = np.exp(family.log_density((nodes + 1) * shift / 2 - family.end))
+    return math.log(shift / 2) + math.log(max(float(weights @ densities), math.ulp(0.0)))
+
+
 def _truncated_laplace(family: TruncatedLaplace, shift: float, epsilon: float) -> float:
     """Laplace loss inside, plus the mass beyond the neighbour's end.
 
     A = cut: the threshold is the larger of shift - A and that of Laplace noise. If it is the former, delta
-    is F(shift - A); else (2 (1 - e^(-(shift - epsilon) / 2)) + (e^epsilon - 1) e^-A) / (2 (1 - e^-A)).
+    is F(shift - A), (e^shift - 1) / (2 (e^A - 1)) for shift <= A; else
+    (2 (1 - e^(-(shift - epsilon) / 2)) + (e^epsilon - 1) e^-A) / (2 (1 - e^-A)).
     """
+    if shift <= min(epsilon, family.end):
+        return shift + math.log(-math.expm1(-shift)) - family.end - family.log_normaliser
     if shift <= epsilon or shift - family.end >= (shift - epsilon) / 2:
         return log_cdf(family, shift - family.end)
     inside = math.log(2) + _log_excess(shift - epsilon)

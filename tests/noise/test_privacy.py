@@ -73,14 +73,14 @@ def delta_in_balls(family: Family, shift: float, epsilon: float) -> float:
 
 @every_demand
 def test_delta_of_the_least_scale_has_six_digits(epsilon: float, delta: float) -> None:
-    """Measured: off by at most 1e-9, at epsilon = 1e-3 and delta = 1e-15."""
+    """Measured: off by at most 3e-9, at epsilon = 1e-3 and delta = 1e-15."""
     for family in families(epsilon, delta):
         shift = largest_shift(family, epsilon, delta)
         if family.slope == 1 and shift - epsilon < 1e-9 * shift:
             continue  # the float nearest to the shift already changes delta: the next test takes them
         exact = delta_in_balls(family, shift, epsilon)
-        assert privacy_delta(family, shift, epsilon) == pytest.approx(exact, rel=1e-8), family.name
-        assert exact == pytest.approx(delta, rel=1e-6), family.name
+        assert privacy_delta(family, shift, epsilon) == pytest.approx(exact, rel=1e-8, abs=0), family.name
+        assert exact == pytest.approx(delta, rel=1e-6, abs=0), family.name
 
 
 @pytest.mark.parametrize("family", [Laplace(), Logistic(), Subbotin(1)], ids=lambda family: family.name)
@@ -89,7 +89,7 @@ def test_delta_of_the_least_scale_has_six_digits(epsilon: float, delta: float) -
 def test_a_delta_next_to_none_has_six_digits(family: Family, epsilon: float, excess: float) -> None:
     shift = epsilon + excess
     assert privacy_delta(family, shift, epsilon) == pytest.approx(
-        delta_in_balls(family, shift, epsilon), rel=1e-7
+        delta_in_balls(family, shift, epsilon), rel=1e-7, abs=0
     )
 
 
@@ -99,7 +99,7 @@ def test_closed_forms_and_the_generic_route_agree(epsilon: float, delta: float) 
     for family in [*FAMILIES.values(), optimal_cut(epsilon, delta), TruncatedLaplace(3)]:
         closed = largest_shift(family, epsilon, delta)
         searched = searched_shift(family, epsilon, delta, generic_log_delta)
-        assert closed == pytest.approx(searched, rel=1e-9), family.name
+        assert closed == pytest.approx(searched, rel=1e-9, abs=0), family.name
 
 
 @pytest.mark.parametrize("shift", [0.01, 0.2, 1.0, 3.0, 9.0])
@@ -108,7 +108,7 @@ def test_closed_and_generic_deltas_agree(shift: float, epsilon: float) -> None:
     for family in [*FAMILIES.values(), *map(TruncatedLaplace, (0.5, 2, 8, 40))]:
         closed = log_privacy_delta(family, shift, epsilon)
         assert math.exp(closed) == pytest.approx(
-            math.exp(generic_log_delta(family, shift, epsilon)), rel=1e-9
+            math.exp(generic_log_delta(family, shift, epsilon)), rel=1e-9, abs=0
         )
 
 
@@ -131,7 +131,7 @@ def assert_inverse(family: Family, epsilon: float, delta: float, *, digits: floa
     assert privacy_delta(family, 1 / scale, back) <= delta * (1 + digits)
     assert back <= epsilon * (1 + 1e-6)
     if not isinstance(family, TruncatedLaplace):  # whose delta may not depend on epsilon at all
-        assert back == pytest.approx(epsilon, rel=1e-6)
+        assert back == pytest.approx(epsilon, rel=1e-6, abs=0)
 
 
 @every_demand
@@ -161,7 +161,7 @@ def test_scale_is_linear_in_the_sensitivity() -> None:
         one = least_scale(family, 0.7, 1e-6, 1)
         for sensitivity in (1e-9, Fraction(1, 3), 1000, 2**60):
             assert least_scale(family, 0.7, 1e-6, sensitivity) == pytest.approx(
-                one * float(sensitivity), rel=1e-15
+                one * float(sensitivity), rel=1e-15, abs=0
             )
 
 
@@ -197,7 +197,9 @@ def test_the_subbotin_of_the_design_is_the_best_within_its_rounding(row: tuple) 
 @every_demand
 def test_the_cut_alone_spends_delta_at_the_optimal_truncation(epsilon: float, delta: float) -> None:
     """Scale D / epsilon and cut log(1 + (e^epsilon - 1) / (2 delta)) scales, in one line."""
-    assert privacy_delta(optimal_cut(epsilon, delta), epsilon, epsilon) == pytest.approx(delta, rel=1e-9)
+    assert privacy_delta(optimal_cut(epsilon, delta), epsilon, epsilon) == pytest.approx(
+        delta, rel=1e-9, abs=0
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,11 +208,11 @@ def test_the_cut_alone_spends_delta_at_the_optimal_truncation(epsilon: float, de
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
 def test_bounded_ratios_reach_pure_epsilon_at_a_finite_scale(family: Family, epsilon: float) -> None:
     scale = least_scale(family, epsilon, 0, 3)
-    assert scale == pytest.approx(3 / epsilon, rel=1e-11)
+    assert scale == pytest.approx(3 / epsilon, rel=1e-11, abs=0)
     assert privacy_delta(family, 3 / scale, epsilon) == 0
-    assert privacy_epsilon(family, 3 / scale, 0) == pytest.approx(epsilon, rel=1e-11)
+    assert privacy_epsilon(family, 3 / scale, 0) == pytest.approx(epsilon, rel=1e-11, abs=0)
     assert privacy_delta(family, 3 / scale * (1 + 1e-3), epsilon) > 0
-    assert least_scale(family, epsilon, 1e-300, 3) == pytest.approx(scale, rel=1e-9)
+    assert least_scale(family, epsilon, 1e-300, 3) == pytest.approx(scale, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +260,7 @@ def test_mass_that_a_neighbour_never_draws_has_no_epsilon() -> None:
     atom = math.expm1(0.5) / (2 * math.expm1(3))
     assert privacy_epsilon(family, 0.5, atom * 0.999) == math.inf
     assert privacy_epsilon(family, 0.5, atom * 1.001) <= 0.5
-    assert privacy_delta(family, 0.5, 50.0) == pytest.approx(atom, rel=1e-12)
+    assert privacy_delta(family, 0.5, 50.0) == pytest.approx(atom, rel=1e-12, abs=0)
     assert privacy_delta(family, 6.0, 50.0) == pytest.approx(1)
 
 
