@@ -1,9 +1,65 @@
-"""How the losses of several cells and of several queries add up."""
+"""How the losses of several cells, of several queries and of many nights add up."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from dp_spark.guarantee import PrivacyGuarantee
+from dp_spark.noise import wide
+from dp_spark.noise.accountant import (
+    Bracket,
+    GridLaw,
+    LossLaw,
+    Repeated,
+    fft_delta,
+    fft_epsilon,
+    grid_step,
+    loss_law,
+    on_grid,
+)
+
+if TYPE_CHECKING:
+    from dp_spark.noise.lattice import NoiseTable
+
+# Of delta, relative: what connect-the-dots may add.
+PRECISION = 2e-4
+_TRUNCATED = 1e-15  # dp-accounting's own default; where this is not small against delta it floors delta
+_RESOLVED_BITS = 44
+_GOOGLE_FFT_ERROR = 2.0**-49  # times log2(size): relative l2 error of its transforms
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """`cells` cells of one table, each moved by `shift` steps, released `times` times.
+
+    `shift` is the sensitivity of the table unless it is given.
+
+    Raises:
+        ValueError: a number is below 1.
+    """
+
+    table: "NoiseTable"
+    cells: int = 1
+    times: int = 1
+    shift: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.cells < 1 or self.times < 1 or self.distance < 1:
+            raise ValueError(f"a slot of {self.cells} cells, {self.times} times, at shift {self.distance}")
+
+    @property
+    def distance(self) -> int:
+        """Grid steps by which each cell moves."""
+        return self.table.sensitivity if self.shift is None else self.shift
+
+    @property
+    def draws(self) -> int:
+        """How many independent losses the slot has."""
+        return self.cells * self.times
 
 
 def dominating_shift(sensitivity: int, max_groups: int) -> int:
@@ -34,3 +90,129 @@ def basic_sum(guarantees: Iterable[PrivacyGuarantee]) -> PrivacyGuarantee:
         epsilon=sum((term.epsilon for term in terms), start=Fraction(0)),
         delta=sum((term.delta for term in terms), start=Fraction(0)),
     )
+
+
+def table_law(table: "NoiseTable", shift: int) -> LossLaw:
+    """The loss of one cell of the frozen table moved by `shift`; by symmetry of both directions."""
+    half = wide.to_floats(table.weights)
+    with np.errstate(divide="ignore"):
+        logs = np.log(half)
+    return loss_law(np.concatenate([logs[:0:-1], logs]), shift)
+
+
+def slot_laws(slots: Sequence[Slot]) -> list[Repeated]:
+    """The laws of the slots, one for each distinct table and shift, with how often it is drawn."""
+    draws: dict[tuple[int, int], int] = {}
+    tables: dict[int, NoiseTable] = {}
+    for slot in slots:
+        tables[id(slot.table)] = slot.table
+        key = (id(slot.table), slot.distance)
+        draws[key] = draws.get(key, 0) + slot.draws
+    return [Repeated(table_law(tables[table], shift), count) for (table, shift), count in draws.items()]
+
+
+def composed_delta(slots: Sequence[Slot], epsilon: Fraction | float) -> float:
+    """An upper bound of delta at `epsilon` >= 0 of everything in `slots`, all of it fixed in advance.
+
+    Connect-the-dots laws of the frozen tables, composed by dp-accounting; the float error of its transforms
+    and what one unit of a weight may hide of smaller shifts are added. Not a filter: see math.md section 3.
+    Below a composed delta of about 1e-12 this is loose (dp-accounting floors near 1e-15).
+    """
+    if not epsilon >= 0:
+        raise ValueError(f"epsilon = {epsilon} must not be negative")
+    laws, slack = slot_laws(slots), freezing_slack(slots, float(epsilon))
+    at = max(0.0, float(epsilon) - slack.epsilon)
+    composed, error = _google_composed(laws, grid_step(laws, at, PRECISION))
+    return min(1.0, max(float(composed.get_delta_for_epsilon(at)), 0.0) + error + slack.delta)
+
+
+def composed_epsilon(slots: Sequence[Slot], delta: Fraction | float) -> float:
+    """The least epsilon >= 0 at which `composed_delta`, on one grid, is at most `delta`; infinity if none."""
+    laws, wanted = slot_laws(slots), float(delta)
+    guess = fft_epsilon(laws, wanted, precision=1e-2)
+    if not math.isfinite(guess):
+        return math.inf
+    slack = freezing_slack(slots, guess * 1.01 + 0.01)
+    composed, error = _google_composed(laws, grid_step(laws, guess, PRECISION))
+    if error + slack.delta >= wanted:
+        return math.inf
+    return float(composed.get_epsilon_for_delta(wanted - error - slack.delta)) + slack.epsilon
+
+
+def fft_composed_delta(slots: Sequence[Slot], epsilon: Fraction | float) -> Bracket:
+    """Bounds of the same delta by the accountant of this package, which shares no code beyond the grid laws.
+
+    Both ends are for shifts of exactly the stated size; the upper one has the slack of freezing added.
+    """
+    laws, slack = slot_laws(slots), freezing_slack(slots, float(epsilon))
+    at = max(0.0, float(epsilon) - slack.epsilon)
+    lower, upper = fft_delta(laws, at, precision=PRECISION)
+    return Bracket(lower, min(1.0, upper + slack.delta))
+
+
+def cross_checked_delta(slots: Sequence[Slot], epsilon: Fraction | float) -> float:
+    """`composed_delta` and the FFT accountant, whichever is larger.
+
+    Raises:
+        ArithmeticError: dp-accounting's bound is below what the other proves to be reached.
+    """
+    bound, own = composed_delta(slots, epsilon), fft_composed_delta(slots, epsilon)
+    if bound < own.lower * (1 - 1e-6):
+        raise ArithmeticError(f"two accountants disagree: {bound:.9g} is below {own.lower:.9g}")
+    return max(bound, own.upper)
+
+
+class Slack(NamedTuple):
+    """How much is added to epsilon and delta for what a frozen weight errs."""
+
+    epsilon: float
+    delta: float
+
+
+def freezing_slack(slots: Sequence[Slot], epsilon: float) -> Slack:
+    """What covers smaller shifts: weights are within one unit, 2^-128, of a log-concave law.
+
+    The lesser of two bounds for k draws. Additive: k entries (1 + e^epsilon) units. Multiplicative, for
+    large epsilon: weights of at least 2^44 units err by r = 2^-44, so on them losses err by 2 r a draw, there
+    and back; the mass under either law where one of the two weights is smaller is counted whole, twice.
+    """
+    ratio = 2.0**-_RESOLVED_BITS
+    draws = sum(slot.draws for slot in slots)
+    entries = sum(slot.draws * slot.table.entries for slot in slots)
+    additive = entries * (1 + math.exp(min(epsilon, 700.0))) * 2.0**-wide.BITS
+    scarce = sum(slot.draws * _unresolved(slot) for slot in slots)
+    if additive <= scarce or additive < 1e-20:
+        return Slack(0.0, additive * (1 + 1e-9))
+    return Slack(4 * draws * ratio * (1 + 1e-9), 2 * scarce * (1 + 1e-9))
+
+
+def _unresolved(slot: Slot) -> float:
+    """Mass of finite loss where a weight, or the one `distance` away, is below 2^44 units."""
+    half = slot.table.weights
+    large = (half[:, 0] > 0) | (half[:, 1] >= 2**_RESOLVED_BITS)
+    masses, resolved = (np.concatenate([one[:0:-1], one]) for one in (wide.to_floats(half), large))
+    shift = slot.distance
+    return (
+        float(masses[:-shift][~(resolved[:-shift] & resolved[shift:])].sum()) if shift < len(masses) else 0.0
+    )
+
+
+def google_pmf(law: GridLaw) -> Any:
+    """The law as the pessimistic loss distribution of dp-accounting."""
+    from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - 2.6 s that most commands need not wait for
+
+    return pld_pmf.DensePLDPmf(law.step, law.lowest, law.masses.copy(), law.infinite, True)
+
+
+def _google_composed(laws: Sequence[Repeated], step: float) -> tuple[Any, float]:
+    """All laws composed by dp-accounting, and a bound of the float error of any delta read from it."""
+    composed, error = None, 0.0
+    for law, times in laws:
+        grid = on_grid(law, step)
+        one = google_pmf(grid)
+        many = one.self_compose(times, _TRUNCATED) if times > 1 else one
+        norm = math.sqrt(float(np.sum(grid.masses**2)))
+        rounding = _GOOGLE_FFT_ERROR * math.log2(many.size + 2)
+        error += times * rounding * norm if times > 1 else 0.0
+        composed = many if composed is None else composed.compose(many)
+    return composed, error
