@@ -1,7 +1,7 @@
 """The least noise that meets (epsilon, delta): search in floats, certify on the frozen table."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Protocol
@@ -18,6 +18,8 @@ from dp_spark.noise.lattice import MAX_ENTRIES, Mass, NoiseTable
 _CUT_SHARE = 1e-3  # of delta: the mass that the cut of the tails may expose
 _TOLERANCE = 2.0**-23  # relative, of the scale
 _CELLS_TIGHTNESS = Fraction(1, 1000)
+_CLIFF = 2.0**-44  # relative, of the scale
+_COARSE_STEPS = 48  # of a lattice, in a scale: coarse, and near enough to a fine one
 _STEP_BITS = 48
 _ATTEMPTS = 4
 _LEAST_DELTA = 1e-30
@@ -195,33 +197,50 @@ def _frozen(found: _Found, step: Fraction, cut: Cut, demand: _Demand) -> NoiseTa
 def _over_cells(found: _Found, demand: _Demand, lemma: NoiseTable) -> NoiseTable:
     """The table of least scale by the composed loss, or `lemma` where that has no more noise.
 
-    Regula falsi (Illinois) on log delta over log scale; where losses are bounded delta falls off a cliff.
+    The scale is about linear in the sensitivity, so a coarse lattice finds it roughly first.
     """
     reach = _tail_point(untruncated(found.family), _CUT_SHARE * float(demand.delta) / demand.max_groups)
+    fine = replace(found, reach=reach)
+    coarse = max(1, math.ceil(_COARSE_STEPS * demand.sensitivity / found.scale))
+    if coarse < demand.sensitivity:
+        ratio = demand.sensitivity / coarse
+        rough = replace(fine, scale=found.scale / ratio)
+        table = _composed_search(rough, replace(demand, sensitivity=coarse), 2.0**-5)
+        fine = replace(fine, scale=ratio / float(table.step))
+    table = _composed_search(fine, demand, 2.0**-11)
+    return min(table, lemma, key=lambda one: one.variance)
+
+
+def _composed_search(found: _Found, demand: _Demand, step: float) -> NoiseTable:
+    """The table within 1e-3 of delta by the composed loss; its log scale is near, to about `step`.
+
+    Regula falsi (Illinois) on log delta over log scale; where losses are bounded delta falls off a cliff,
+    and the search ends with the better side of it.
+    """
     goal = math.log(demand.delta) - float(_CELLS_TIGHTNESS) / 2
-    best = lemma
+    best: NoiseTable | None = None
 
     def gap(log_scale: float) -> float:
         nonlocal best
-        cut = _cut(found.family, reach, math.exp(log_scale), demand.sensitivity)
+        cut = _cut(found.family, found.reach, math.exp(log_scale), demand.sensitivity)
         table = _frozen(found, _step_below(math.exp(log_scale)), cut, demand)
         spent = certified_delta(table, demand.epsilon)
-        if spent <= demand.delta and table.variance < best.variance:
+        if spent <= demand.delta and (best is None or table.step > best.step):
             best = table
         return math.log(max(spent, 1e-300)) - goal
 
-    enough, step = math.log(found.scale), 2.0**-8
-    above = gap(enough)
+    little = enough = math.log(found.scale)
+    below = above = gap(enough)
     while above > 0:
+        little, below = enough, above
         enough, step = enough + step, 2 * step
         above = gap(enough)
-    little, step = enough - step, 2 * step
-    below = gap(little)
     while below <= 0:
-        enough, above, little, step = little, below, little - step, 2 * step
+        enough, above = little, below
+        little, step = little - step, 2 * step
         below = gap(little)
     between, attempt = min(above, below, key=abs), 0
-    while abs(between) > float(_CELLS_TIGHTNESS) / 2 and enough - little > 2.0**-44:
+    while best is None or (abs(between) > float(_CELLS_TIGHTNESS) / 2 and enough - little > _CLIFF):
         attempt += 1
         share = 0.5 if attempt % 4 == 0 else min(max(below / (below - above), 1e-3), 1 - 1e-3)
         middle = little + share * (enough - little)

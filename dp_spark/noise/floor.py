@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 
 from dp_spark.errors import PlanRefused
 
-_MOST_ROWS = 30_000  # of the linear program: a few seconds
+_MOST_PAIRS = 6_000  # of shifts and values in the linear program: about a second
 _HEADROOM = 10.0  # the program looks at values down to e^-10 delta
 
 
@@ -31,14 +31,25 @@ def variance_floor(epsilon: Fraction | float, delta: Fraction | float, sensitivi
             " is computed for epsilon in (0, 30], delta in [1e-14, 1) and a sensitivity of at least 1",
             way_out="the floor is a comparison only: plan without it",
         )
-    solved = sensitivity
-    while solved > 1 and solved * _radius(float(epsilon), float(delta), solved) > _MOST_ROWS:
-        solved -= max(1, solved // 8)
+    solved = _solvable(float(epsilon), float(delta), sensitivity)
     least = _solve(float(epsilon), float(delta), solved)
     if solved == sensitivity:
         return least
-    ratio = sensitivity // solved
-    return max(0.0, ratio**2 * (least - 0.25))
+    return max(0.0, (sensitivity // solved) ** 2 * (least - 0.25))
+
+
+def _solvable(epsilon: float, delta: float, sensitivity: int) -> int:
+    """The sensitivity to solve for: this one, else of those that are quick the one that loses least."""
+
+    def is_quick(solved: int) -> bool:
+        return solved == 1 or solved * _radius(epsilon, delta, solved) <= _MOST_PAIRS
+
+    if is_quick(sensitivity):
+        return sensitivity
+    most = next(solved for solved in range(min(sensitivity, _MOST_PAIRS), 0, -1) if is_quick(solved))
+    return max(
+        range(most, most // 2, -1), key=lambda solved: (sensitivity // solved * solved, solved), default=1
+    )
 
 
 def _solve(epsilon: float, delta: float, sensitivity: int) -> float:

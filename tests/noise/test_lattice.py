@@ -2,7 +2,9 @@
 
 import bisect
 import hashlib
+import itertools
 import math
+import time
 from dataclasses import replace
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -13,7 +15,10 @@ import pytest
 from flint import arb, ctx, fmpq
 from scipy import stats
 
-from dp_spark.noise import FAMILIES, Family, Gaussian, Laplace, NoiseTable, freeze, wide, words
+from dp_spark.noise import FAMILIES, Family, Gaussian, Laplace, Mass, NoiseTable, freeze, wide, words
+from dp_spark.noise.families import Subbotin, TruncatedLaplace
+from dp_spark.noise.lattice import MAX_ENTRIES
+from dp_spark.release.planner import LARGEST_TOTAL
 
 TOTAL = 2**128
 EPSILONS = [Fraction(n, 20) for n in range(0, 121, 3)]
@@ -293,3 +298,94 @@ def test_weights_cannot_be_written_to() -> None:
 def test_parameters_without_a_table_are_refused(step: Fraction, support: int) -> None:
     with pytest.raises(ValueError, match="step"):
         small(Laplace(), step, support)
+
+
+FREEZABLE = [*FAMILIES.values(), Subbotin(Fraction(3, 2)), Subbotin(Fraction("1.06")), TruncatedLaplace(9)]
+every_freezable = pytest.mark.parametrize("family", FREEZABLE, ids=lambda family: family.name)
+
+
+def exact_masses(family: Family, step: Fraction, support: int, mass: Mass) -> list[arb]:
+    """By definition, from psi and the tail alone, in 400 bits; a truncated family inside its cut."""
+    whole = Laplace() if isinstance(family, TruncatedLaplace) else family
+    h = arb(fmpq(step.numerator, step.denominator))
+    if mass is Mass.POINT:
+        return [(-whole.psi(h * n)).exp() for n in range(support + 1)]
+    tails = [whole.tail_ball(h * (2 * n + 1) / 2) for n in range(support + 1)]
+    return [1 - 2 * tails[0], *(inner - outer for inner, outer in itertools.pairwise(tails))]
+
+
+@every_freezable
+@pytest.mark.parametrize("mass", Mass)
+@pytest.mark.parametrize(
+    ("step", "support", "edge"),
+    [
+        (Fraction(1, 2), 7, Fraction(1)),
+        (Fraction(4), 3, Fraction(1, 7)),
+        (Fraction(1, 700), 1500, Fraction(2, 3)),  # in panels of 4 to 16 values
+    ],
+)
+def test_either_mass_with_any_edge_is_within_one_unit(
+    family: Family, mass: Mass, step: Fraction, support: int, edge: Fraction
+) -> None:
+    table = freeze(family, step, support, sensitivity=1, max_groups=1, mass=mass, edge=edge)
+    weights = law(table)
+    assert sum(weights.values()) == TOTAL
+    assert (table.mass, table.family) == (mass, family.name)
+    with ctx.workprec(400):
+        masses = exact_masses(family, step, support, mass)
+        masses[-1] *= arb(fmpq(edge.numerator, edge.denominator))
+        whole = masses[0] + 2 * sum(masses[1:], start=arb(0))
+        assert all(abs(weights.get(n, 0) - TOTAL * mass / whole) <= 1 for n, mass in enumerate(masses))
+
+
+@pytest.mark.parametrize(
+    ("family", "mass", "limit"),
+    [(Gaussian(), Mass.CELL, 3), (Laplace(), Mass.POINT, 3), (Subbotin(Fraction(3, 2)), Mass.CELL, 15)],
+)
+def test_a_million_entries_are_frozen_and_certified_in_time(family: Family, mass: Mass, limit: float) -> None:
+    reach = {"laplace": 75, "gaussian": 13, "subbotin(1.5)": 19}[family.name]
+    started = time.process_time()
+    table = freeze(family, Fraction(reach, 2**19), 2**19, sensitivity=1000, max_groups=1, mass=mass)
+    assert time.process_time() - started < limit
+    assert table.entries > 2**20 * 0.95
+    started = time.process_time()
+    table.privacy_delta(0.1)
+    assert time.process_time() - started < 0.5
+
+
+def test_profile_of_nearly_equal_ratios_is_decided_in_integers() -> None:
+    """Laplace noise of epsilon exactly: every ratio is e^epsilon but for rounding, beyond floats."""
+    table = small(Laplace(), Fraction(1, 2), 60)
+    for epsilon in (Fraction(1, 2), Fraction(1, 2) - Fraction(1, 2**60), Fraction(1, 2) + Fraction(1, 2**60)):
+        exact = exact_delta(law(table), 1, exponential(epsilon))
+        assert (
+            exact <= table.privacy_delta(epsilon) <= exact * (1 + Fraction(1, 10**12)) + slack(table, epsilon)
+        )
+
+
+def test_bytes_say_the_mass_and_the_edge() -> None:
+    tables = [
+        freeze(Laplace(), Fraction(1, 2), 9, sensitivity=1, max_groups=1, mass=mass, edge=edge)
+        for mass in Mass
+        for edge in (Fraction(1), Fraction(1, 3))
+    ]
+    assert [NoiseTable.from_bytes(table.to_bytes()) for table in tables] == tables
+    assert len({table.digest for table in tables}) == 4
+    assert b"laplace 1 2 1 1 cell 1 3\n" in tables[3].to_bytes()
+    for wrong in (b"cell 2 6\n", b"cell 0 3\n", b"cell 1 0\n", b"disk 1 3\n", b"cell 1\n"):
+        with pytest.raises(ValueError, match=r"noise table|Mass"):
+            NoiseTable.from_bytes(tables[3].to_bytes().replace(b"cell 1 3\n", wrong))
+
+
+def test_cells_of_a_family_without_a_tail_are_refused() -> None:
+    class Unknown:
+        name = "unknown"
+        psi = Laplace.psi
+
+    with pytest.raises(ValueError, match="point masses"):
+        freeze(Unknown(), Fraction(1), 9, sensitivity=1, max_groups=1, mass=Mass.CELL)
+
+
+def test_value_plus_noise_fits_its_column() -> None:
+    """Totals saturate at 2^60: the sum fits 64 bits, and so DECIMAL(38, 0)."""
+    assert LARGEST_TOTAL + MAX_ENTRIES // 2 < 2**63 - 1 < 10**38
