@@ -7,8 +7,9 @@ from pathlib import Path
 from dp_spark.errors import SetupRefused
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
 from dp_spark.release.places import make_places, open_ledger
+from dp_spark.release.problems import Wrong, refused
 from dp_spark.release.profile import PROFILE_FILE, load_profile, render_first_spec, render_profile
-from dp_spark.release.reading import Wrong, exact_number, refused
+from dp_spark.release.reading import exact_number
 
 FIRST_SPEC = "release.yaml"
 

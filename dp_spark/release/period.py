@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from dp_spark.errors import SpecRefused
-from dp_spark.release.reading import shown
+from dp_spark.release.problems import shown
 from dp_spark.release.spec import Every, PeriodSpec
 
 _KEY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

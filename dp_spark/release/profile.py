@@ -12,17 +12,8 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from dp_spark.errors import SetupRefused
-from dp_spark.release.reading import (
-    MAX_BYTES,
-    Problem,
-    Wrong,
-    read_each,
-    read_text,
-    shown,
-    summary,
-    unknown_key,
-    wrong,
-)
+from dp_spark.release.problems import Problem, Wrong, shown, summary, unknown_key, wrong
+from dp_spark.release.reading import MAX_BYTES, read_each, read_text
 
 PROFILE_VARIABLE = "DP_SPARK_PROFILE"
 PROFILE_FILE = "dp_spark.toml"
