@@ -8,9 +8,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dp_spark.errors import ExitCode, Refusal
+from dp_spark.errors import ExitCode, Refusal, SetupRefused
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+EXTRAS = {"pyspark": "spark"}  # modules that come with an extra
 ERRORS = Console(stderr=True, highlight=False)
 
 
@@ -25,8 +26,9 @@ def guarded(action: Callable[[], None], *, as_json: bool) -> ExitCode:
         ERRORS.print("stopped; run the same command again to go on where it stopped", markup=False)
         return ExitCode.INTERRUPTED
     except Exception as failure:  # noqa: BLE001  # its text may quote a row: only class and place are shown
-        _tell(_unexpected(failure), as_json=as_json)
-        return ExitCode.UNEXPECTED
+        told = _unexpected(failure)
+        _tell(told, as_json=as_json)
+        return told.exit_code
     return ExitCode.OK
 
 
@@ -38,6 +40,12 @@ def _tell(refusal: Refusal, *, as_json: bool) -> None:
 
 
 def _unexpected(failure: Exception) -> Refusal:
+    if isinstance(failure, ModuleNotFoundError) and failure.name in EXTRAS:
+        return SetupRefused(
+            "extra_missing",
+            f"{failure.name} is not installed",
+            way_out=f"pip install 'dp-spark[{EXTRAS[failure.name]}]'",
+        )
     frames = [
         f"{Path(frame.filename).relative_to(_PACKAGE.parent)}:{frame.lineno}"
         for frame in traceback.extract_tb(failure.__traceback__)

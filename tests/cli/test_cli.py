@@ -129,6 +129,14 @@ def test_what_is_unexpected_keeps_its_text_to_itself(capsys: pytest.CaptureFixtu
     assert "secret" not in seen
 
 
+def test_a_missing_extra_is_named_with_its_way_out(capsys: pytest.CaptureFixture[str]) -> None:
+    def without_spark() -> None:
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+
+    assert guarded(without_spark, as_json=True) == ExitCode.SETUP
+    assert "dp-spark[spark]" in capsys.readouterr().out
+
+
 def test_doctor_names_what_is_missing_and_is_content_when_nothing_is(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
