@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
-from dp_spark.frames.groups import GROUP
+from dp_spark.frames.partition import GROUP
 from dp_spark.noise import cell_ids, derive_key, encode_label, fingerprint, words
 from dp_spark.queries import Estimate, NoisyTotal
 from dp_spark.release.period import PeriodWindow
