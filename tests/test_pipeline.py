@@ -298,3 +298,18 @@ def test_killed_before_every_step_it_resumes_with_one_charge(world: World, spark
     assert (result.charged, world.spent, world.state("2024-03-01")) == (None, 1, ReleaseState.SEALED)
     staged = list((world.home / ".dp_spark" / "restricted" / "town_people").rglob("*.parquet"))
     assert len(staged) == 1
+
+
+def test_a_period_that_another_release_has_published_is_refused_before_the_charge(
+    world: World, spark: SparkSession
+) -> None:
+    world.run(lambda: spark)
+    with pytest.raises(PublishRefused) as refusal:
+        world.run(no_spark, spec=parse_spec(SPEC.replace("release: visits", "release: others")))
+    assert (refusal.value.code, world.spent) == ("period_occupied", 1)
+
+
+def test_a_release_that_protects_another_unit_is_refused_before_spark_starts(world: World) -> None:
+    with pytest.raises(LedgerRefused) as refusal:
+        world.run(no_spark, spec=parse_spec(SPEC.replace("column: person", "column: town")))
+    assert (refusal.value.code, world.spent) == ("other_protection", 0)

@@ -1,6 +1,7 @@
 """What leaves a command: an exit code by class of refusal, and never a text that could quote a row."""
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -22,6 +23,8 @@ def guarded(action: Callable[[], None], *, as_json: bool) -> ExitCode:
     except Refusal as refusal:
         _tell(refusal, as_json=as_json)
         return refusal.exit_code
+    except BrokenPipeError:  # whoever read the output has had enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # so that closing it raises nothing either
     except KeyboardInterrupt:
         ERRORS.print("stopped; run the same command again to go on where it stopped", markup=False)
         return ExitCode.INTERRUPTED
@@ -35,6 +38,7 @@ def guarded(action: Callable[[], None], *, as_json: bool) -> ExitCode:
 def _tell(refusal: Refusal, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(refusal.as_json()) + "\n")
+        return
     ERRORS.print(f"[bold red]refused[/] ({refusal.code}): ", end="")
     ERRORS.print(f"{refusal.message}\nway out: {refusal.way_out}", markup=False, soft_wrap=True)
 

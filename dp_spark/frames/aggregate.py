@@ -76,7 +76,7 @@ def _in_steps(of: ClampedColumn) -> Column:
     """floor(clamped value / step + 1/2) as a 64-bit integer; NULL where the value does not count."""
     number = F.expr(f"try_cast({quoted(of.column)} AS DOUBLE)")
     clamped = F.greatest(F.least(number, F.lit(float(of.upper))), F.lit(float(of.lower)))
-    steps = F.floor(clamped * of.step.denominator / of.step.numerator + 0.5)
+    steps = F.floor(clamped * float(of.step.denominator) / float(of.step.numerator) + 0.5)
     within = F.greatest(F.least(steps, F.lit(of.upper_steps)), F.lit(of.lower_steps))
     return F.when(number.isNotNull() & ~F.isnan(number), within.cast("long"))
 

@@ -92,7 +92,8 @@ def word_of(words: Iterable[W]) -> Callable[[object], W]:
         if isinstance(value, str) and value in known:
             return known[value]
         guess = nearest(value, known) if isinstance(value, str) else None
-        raise wrong(value, "is not known", allowed=allowed, way_out=f"write {guess or allowed}")
+        hint = f"; {guess} is the nearest" if guess and len(known) > 1 else ""
+        raise wrong(value, "is not known", allowed=allowed, way_out=f"write one of {allowed}{hint}")
 
     return read
 

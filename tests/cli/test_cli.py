@@ -61,7 +61,7 @@ def test_the_console_script_says_its_version() -> None:
 def test_init_writes_files_that_plan_accepts_and_overwrites_nothing(home: Path) -> None:
     told("init", "new")
     plan = json.loads(told("plan", "new/release.yaml", "--profile", "new/dp_spark.toml", "--json"))
-    assert plan["release"] == "flights_by_origin"
+    assert plan["release"] == "first_release"
     told("init", "new", code=ExitCode.SETUP)
 
 

@@ -41,7 +41,7 @@ class ColumnQuerySpec(Part, frozen=True):
 
     name: QueryName = Field(examples=["total_delay"])
     kind: Annotated[QueryKind, BeforeValidator(word_of(COLUMN_KINDS))] = Field(examples=["sum"])
-    column: Column = Field(examples=["dep_delay"])
+    column: Column = Field(examples=["COLUMN"])
     lower: Amount = Field(examples=["-30"])
     upper: Amount = Field(examples=["180"])
     step: Step | None = None

@@ -53,7 +53,7 @@ class PeriodSpec(Part, frozen=True):
 class UnitSpec(Part, frozen=True):
     """Whom the guarantee protects."""
 
-    column: Column = Field(examples=["tailnum"])
+    column: Column = Field(examples=["COLUMN"])
     on_null: OnMissing = Field(examples=["drop"])
 
 
@@ -105,7 +105,7 @@ class ReleaseSpec(Part, frozen=True):
     release: ReleaseName = Field(examples=["flights_by_origin"])
     input: InputSpec = Field(examples=["{format: parquet, path: data/flights}"])
     period: PeriodSpec | None = None
-    unit: UnitSpec = Field(examples=["{column: tailnum, on_null: drop}"])
+    unit: UnitSpec = Field(examples=["{column: COLUMN, on_null: drop}"])
     neighbours: Annotated[Neighbours, BeforeValidator(word_of(Neighbours))] = Neighbours.ADD_REMOVE
     bounds: BoundsSpec = Field(examples=["{max_groups: 3, max_rows_per_group: 10}"])
     group_by: Annotated[tuple[Column, ...], BeforeValidator(read_list)] = Field(examples=["[origin]"])
