@@ -4,35 +4,43 @@ A run can be killed anywhere and started again: the ledger knows the state, and 
 nothing the second time or is decided by the ledger's compare-and-set.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from dp_spark.checks import check_artefact
 from dp_spark.errors import InputRefused, PublishRefused, ReleaseHeld
+from dp_spark.frames.aggregate import exact_totals
+from dp_spark.frames.bound import Integers
 from dp_spark.frames.privatize import collect_totals, estimates, noisy_totals
 from dp_spark.frames.session import pinned
 from dp_spark.frames.sources import check_columns, open_source
 from dp_spark.guarantee import PrivacyGuarantee, PrivacyUnit
 from dp_spark.publish import (
     artefact_digest,
+    local_root,
     publish_parquet,
     read_artefact,
     released_table,
+    require_free,
     write_artefact,
 )
 from dp_spark.release.ledger import (
     Claim,
     Ledger,
     ReleaseId,
+    ReleaseRecord,
     ReleaseState,
     StoredFile,
     require_admitted,
+    require_same_protection,
     utc_now,
 )
 from dp_spark.release.period import PeriodWindow, period_window
@@ -53,6 +61,7 @@ class Step(StrEnum):
     """What a run is about to do, in the words that progress shows: the part, and what of it."""
 
     PLAN = "plan: calibrate the noise"
+    START = "start: Spark, and the columns of the input"
     RESERVE = "reserve: charge the ledger"
     RESUME = "resume: take up the plan that was charged for"
     READ = "privatize: read and bound rows on Spark"
@@ -115,16 +124,20 @@ def run_release(
     """
     window = period_window(spec.period, key)
     ledger = open_ledger(profile)
-    claim = _reserved(ledger, ReleaseId(spec.budget.population, spec.release, key), spec, spark, observe)
+    release = ReleaseId(spec.budget.population, spec.release, key)
+    claim = _reserved(ledger, release, spec, window, spark, observe)
     plan = plan_from_bytes(claim.plan_bytes, claim.tables)
     run = _Run(ledger, claim, plan, window, profile, spark, observe)
     artefact = claim.artefact or _stage(run)
     table = read_artefact(Path(artefact.path), artefact.digest)
-    if claim.state is not ReleaseState.SEALED:
+    if claim.state is ReleaseState.SEALED:
+        _restore(run, table)
+    else:
         if claim.state is not ReleaseState.PUBLISHED:
             _check(run, table, artefact)
             _publish(run, table, artefact)
-        _seal(run, artefact)
+        _seal(run)
+    _keep_only(Path(artefact.path))
     return _result(run, table)
 
 
@@ -147,17 +160,26 @@ class _Run:
 
 
 def _reserved(
-    ledger: Ledger, release: ReleaseId, spec: ReleaseSpec, spark: SparkSource, observe: Observer
+    ledger: Ledger,
+    release: ReleaseId,
+    spec: ReleaseSpec,
+    window: PeriodWindow,
+    spark: SparkSource,
+    observe: Observer,
 ) -> Claim:
     """The charge and the plan: a new one, or those of the attempt that this run continues."""
     plan_bytes, tables = b"", dict[str, bytes]()
     known = ledger.find(release) is not None
     if not known:
         observe(Step.PLAN)
-        # The cheap refusal first, before Spark starts; `reserve` decides.
-        require_admitted(ledger.budget(release.population), spec.guarantee, str(release))
+        # Cheap refusals first, before Spark starts and anything is charged; `reserve` decides.
+        account = ledger.budget(release.population)
+        require_same_protection(account, PrivacyUnit(spec.unit.column), spec.neighbours)
+        require_admitted(account, spec.guarantee, str(release))
+        _require_sinks(spec, window, release)
         plan = plan_release(spec)
-        check_columns(open_source(spark(), spec.input), spec)
+        observe(Step.START)
+        _require_input(plan, window, spark())
         plan_bytes = plan_to_bytes(plan)
         tables = {digest: table.to_bytes() for digest, table in plan.tables.items()}
     observe(Step.RESUME if known else Step.RESERVE)
@@ -172,11 +194,39 @@ def _reserved(
     )
 
 
+def _require_sinks(spec: ReleaseSpec, window: PeriodWindow, release: ReleaseId) -> None:
+    """Refuse a sink that cannot take the period, or that lies within the input, or holds it."""
+    source = Path(os.path.realpath(spec.input.path.removeprefix("file:")))
+    for sink in spec.publish:
+        require_free(sink.path, period_start=window.start, release_id=str(release))
+        root = local_root(sink.path)
+        if root.is_relative_to(source) or source.is_relative_to(root):
+            raise PublishRefused(
+                "sink_in_input",
+                f"publish path {sink.path!r} and input.path {spec.input.path!r} lie within each other",
+                way_out="publish to a directory of its own (a link between the two does not make it one)",
+            )
+
+
+def _require_input(plan: ReleasePlan, window: PeriodWindow, session: SparkSession) -> None:
+    """Refuse an input that lacks what the plan reads; the whole query is built, and not run."""
+    with pinned(session):
+        frame = open_source(session, plan.spec.input)
+        check_columns(frame, plan.spec)
+        try:
+            exact_totals(frame, plan=plan, window=window, bounding_key=bytes(32))
+        except Exception as failure:  # noqa: BLE001  # whatever Spark says, it is said before the charge
+            raise InputRefused(
+                "input_not_usable",
+                f"Spark cannot build the release's query over the input ({type(failure).__name__})",
+                way_out="look at the types of the columns that the spec names; nothing was charged",
+            ) from None
+
+
 def _stage(run: _Run) -> StoredFile:
     """The one artefact of the release: this attempt's, or that of whoever was first."""
-    frame = open_source(run.spark(), run.plan.spec.input)
     run.ledger.start_reading(run.claim)
-    table = _privatized(run, frame, run.ledger.release_key(run.claim))
+    table = _privatized(run, run.ledger.release_key(run.claim))
     run.observe(Step.STAGE)
     path = _staging(run) / f"attempt-{run.claim.fence}.parquet"
     write_artefact(table, path)
@@ -187,12 +237,16 @@ def _stage(run: _Run) -> StoredFile:
     return outcome.artefact
 
 
-def _privatized(run: _Run, frame: DataFrame, release_key: bytes) -> pa.Table:
+def _privatized(run: _Run, release_key: bytes) -> pa.Table:
     """The released rows: exact totals from Spark, noise and answers on the driver."""
+    session = run.spark()
     run.observe(Step.READ)
-    totals = _on_spark(
-        lambda: collect_totals(frame, plan=run.plan, window=run.window, release_key=release_key), run.spark()
-    )
+
+    def totals_of_input() -> Integers:
+        frame = open_source(session, run.plan.spec.input)
+        return collect_totals(frame, plan=run.plan, window=run.window, release_key=release_key)
+
+    totals = _on_spark(totals_of_input, session)
     run.observe(Step.DRAW)
     noisy = noisy_totals(totals, plan=run.plan, window=run.window, release_key=release_key)
     return released_table(
@@ -209,6 +263,8 @@ def _on_spark(action: Callable[[], T], session: SparkSession) -> T:
     try:
         with pinned(session):
             return action()
+    except InputRefused:
+        raise
     except Exception as failure:  # noqa: BLE001  # whatever it is, its text stays here
         condition = getattr(failure, "getCondition", lambda: None)()
         raise InputRefused(
@@ -261,16 +317,41 @@ def _sink_name(sink: SinkSpec) -> str:
     return f"{sink.sink}:{sink.path}"
 
 
-def _seal(run: _Run, artefact: StoredFile) -> None:
-    """Write the statement, close the release, and delete what attempts that died have left."""
+def _seal(run: _Run) -> None:
+    """Write the statement and close the release."""
     run.observe(Step.STATE)
-    budget = run.ledger.budget(run.claim.release_id.population)
-    sealed = sealed_release(release_record(run.ledger, run.claim.release_id), utc_now())
-    paths = write_statement(release_facts(run.plan, budget=budget, sealed=sealed), run.profile.statements)
+    page = _write_statement(run, release_record(run.ledger, run.claim.release_id), utc_now())
     run.observe(Step.SEAL)
-    run.ledger.seal(run.claim, statement_path=str(paths.html), statement_digest=file_digest(paths.html))
-    for other in _staging(run).iterdir():
-        if other != Path(artefact.path):
+    run.ledger.seal(run.claim, statement_path=str(page), statement_digest=file_digest(page))
+
+
+def _write_statement(run: _Run, record: ReleaseRecord, sealed_at: datetime) -> Path:
+    budget = run.ledger.budget(record.release_id.population)
+    facts = release_facts(run.plan, budget=budget, sealed=sealed_release(record, sealed_at))
+    return write_statement(facts, run.profile.statements).html
+
+
+def _restore(run: _Run, table: pa.Table) -> None:
+    """Put back a copy or a statement of a sealed release that somebody has removed since."""
+    record = release_record(run.ledger, run.claim.release_id)
+    assert record.artefact is not None
+    assert record.statement is not None
+    for copy in record.publications:
+        publish_parquet(
+            table,
+            Path(copy.target).parents[1],
+            period_start=run.window.start,
+            release_id=run.release_id,
+            digest=record.artefact.digest,
+        )
+    if not Path(record.statement.path).exists():
+        _write_statement(run, record, record.events[-1].at)
+
+
+def _keep_only(artefact: Path) -> None:
+    """Delete, unread, what attempts that lost or died have left beside the artefact of a sealed release."""
+    for other in artefact.parent.iterdir():
+        if other != artefact:
             other.unlink(missing_ok=True)
 
 

@@ -202,9 +202,13 @@ def test_a_failed_gate_holds_the_release_until_it_passes(
 
 def test_a_sink_that_is_down_delays_its_copy_only(world: World, spark: SparkSession) -> None:
     spec = parse_spec(SPEC.replace("path: out}]", "path: out}, {sink: parquet, path: blocked/deep}]"))
-    (world.home / "blocked").write_text("in the way")
+
+    def block(step: Step) -> None:
+        if step is Step.COMMIT:
+            (world.home / "blocked").write_text("in the way")
+
     with pytest.raises(PublishRefused):
-        world.run(lambda: spark, spec=spec)
+        world.run(lambda: spark, spec=spec, observe=block)
     assert published(world).num_rows == 4
     assert world.state("2024-03-01") is ReleaseState.STAGED
     (world.home / "blocked").unlink()
@@ -298,3 +302,67 @@ def test_killed_before_every_step_it_resumes_with_one_charge(world: World, spark
     assert (result.charged, world.spent, world.state("2024-03-01")) == (None, 1, ReleaseState.SEALED)
     staged = list((world.home / ".dp_spark" / "restricted" / "town_people").rglob("*.parquet"))
     assert len(staged) == 1
+
+
+def test_a_period_that_another_release_has_published_is_refused_before_the_charge(
+    world: World, spark: SparkSession
+) -> None:
+    world.run(lambda: spark)
+    with pytest.raises(PublishRefused) as refusal:
+        world.run(no_spark, spec=parse_spec(SPEC.replace("release: visits", "release: others")))
+    assert (refusal.value.code, world.spent) == ("period_occupied", 1)
+
+
+def test_a_release_that_protects_another_unit_is_refused_before_spark_starts(world: World) -> None:
+    with pytest.raises(LedgerRefused) as refusal:
+        world.run(no_spark, spec=parse_spec(SPEC.replace("column: person", "column: town")))
+    assert (refusal.value.code, world.spent) == ("other_protection", 0)
+
+
+def test_copies_and_statement_that_somebody_removed_are_put_back_at_no_charge(
+    world: World, spark: SparkSession
+) -> None:
+    import shutil
+
+    first = world.run(lambda: spark)
+    shutil.rmtree(world.home / "out")
+    first.statement.unlink()
+    again = world.run(no_spark)
+    assert published(world).equals(first.table.drop_columns(["period_start"]))
+    assert again.statement.is_file()
+    assert (again.digest, again.charged, world.spent) == (first.digest, None, 1)
+
+
+def test_a_sink_that_leads_into_the_input_by_a_link_is_refused(world: World) -> None:
+    (world.home / "out").symlink_to(world.home / "in")
+    with pytest.raises(PublishRefused) as refusal:
+        world.run(no_spark)
+    assert (refusal.value.code, world.spent) == ("sink_in_input", 0)
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/out", "/"])
+def test_a_sink_that_can_never_serve_is_refused_before_the_charge(world: World, path: str) -> None:
+    with pytest.raises(PublishRefused):
+        world.run(no_spark, spec=parse_spec(SPEC.replace("path: out", f"path: {path}")))
+    assert world.spent == 0
+
+
+def test_a_step_finer_than_any_double_counts_is_no_reason_to_fail(world: World, spark: SparkSession) -> None:
+    tiny = SPEC.replace("lower: 0, upper: 50, step: 1", "lower: 0, upper: 1e-18, step: 1e-21")
+    assert world.run(lambda: spark, spec=parse_spec(tiny)).table.num_rows == 4
+
+
+def test_a_restricted_zone_that_moved_after_staging_is_no_reason_to_fail(
+    world: World, spark: SparkSession
+) -> None:
+    from dataclasses import replace
+
+    def stop(step: Step) -> None:
+        if step is Step.CHECK:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        world.run(lambda: spark, observe=stop)
+    world.profile = replace(world.profile, staging=world.home / "elsewhere")
+    assert world.run(no_spark).charged is None
+    assert world.state("2024-03-01") is ReleaseState.SEALED

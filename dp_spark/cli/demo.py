@@ -8,6 +8,7 @@ import sys
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from fractions import Fraction
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,6 +36,7 @@ from dp_spark.pipeline import RunResult, run_release
 from dp_spark.release.places import make_places, open_ledger
 from dp_spark.release.profile import Profile, embedded_profile
 from dp_spark.release.spec import ReleaseSpec, load_spec
+from dp_spark.report.figures import exact
 
 WEEK = date(2013, 1, 7)
 POPULATION, EPSILON, DELTA = "nyc_planes", "10", "1e-5"
@@ -130,27 +132,28 @@ def _show(done: Demo) -> None:
     console = Console(highlight=False)
     flights = pq.read_table(FLIGHTS, columns=["date", "origin", "carrier", "tailnum", "dep_delay"])
     console.print(
-        "\nPrivate values with their 95 % intervals, beside the true ones. The intervals cover the noise; "
-        "that bounding leaves out an aircraft's further flights, they do not. "
+        "\nPrivate values with their 95 % intervals, beside the true ones. The intervals cover the noise, "
+        "not what bounding leaves out: flights without a tail number, and an aircraft's further ones. "
         "The data are public: nothing but this demo ever shows a true value.\n"
     )
     daily = _beside_truth(done.daily, flights, ["origin"])
     console.print(_table("A week of days, by origin", daily, ["day", "origin"]))
+    console.print(_hits(daily) + "\n")
     weekly = _beside_truth([done.weekly], flights, ["origin", "carrier"])
     largest = weekly.sort_values("flights", ascending=False).head(SHOWN_WEEKLY)
     title = f"One week, by origin and carrier: the {SHOWN_WEEKLY} largest of {len(weekly)} groups"
     console.print(_table(title, largest, ["origin", "carrier"]))
+    console.print(_hits(largest))
     _show_places(console, done)
 
 
 def _beside_truth(results: Sequence[RunResult], flights: pa.Table, group_by: list[str]) -> pd.DataFrame:
     """Released rows of all results with columns true_flights, true_mean_delay, true_planes."""
     released = pd.concat([result.table.to_pandas() for result in results], ignore_index=True)
-    periods = [_truth(flights, group_by, result) for result in results]
-    keys = ["period_start", *group_by]
-    return released.merge(pd.concat(periods), on=keys, how="left").fillna(
-        {"true_flights": 0, "true_planes": 0}
-    )
+    truth = pd.concat([_truth(flights, group_by, result) for result in results])
+    beside = released.merge(truth, on=["period_start", *group_by], how="left")
+    beside["day"] = [f"{start:%b %d}" for start in beside["period_start"]]
+    return beside.fillna({"true_flights": 0, "true_planes": 0})
 
 
 def _truth(flights: pa.Table, group_by: list[str], result: RunResult) -> pd.DataFrame:
@@ -170,7 +173,7 @@ def _truth(flights: pa.Table, group_by: list[str], result: RunResult) -> pd.Data
 
 
 def _table(title: str, rows: pd.DataFrame, keys: list[str]) -> Table:
-    table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
+    table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     for key in keys:
         table.add_column(key, no_wrap=True)
     for query in QUERIES:
@@ -182,6 +185,16 @@ def _table(title: str, rows: pd.DataFrame, keys: list[str]) -> Table:
             cells += [_with_interval(row, query, digits), _number(row[f"true_{query}"], digits)]
         table.add_row(*cells)
     return table
+
+
+def _hits(rows: pd.DataFrame) -> str:
+    """How many of the intervals in a table hold the true value."""
+    told = []
+    for query in QUERIES:
+        true = rows[f"true_{query}"]
+        hits = int(((rows[f"{query}_low"] <= true) & (true <= rows[f"{query}_high"])).sum())
+        told.append(f"{hits} of {int(true.notna().sum())} of {query.replace('_', ' ')}")
+    return f"Intervals that hold the true value: {', '.join(told)}."
 
 
 def _with_interval(row: Mapping[Hashable, Any], query: str, digits: int) -> str:
@@ -200,15 +213,16 @@ def _show_places(console: Console, done: Demo) -> None:
     everything = (*done.daily, done.weekly)
     charged = [result.charged for result in everything if result.charged is not None]
     account = open_ledger(done.places).budget(POPULATION)
+    total = sum((one.epsilon for one in charged), Fraction(0))
     spent = (
-        f"{len(charged)} releases charged epsilon {float(sum(one.epsilon for one in charged)):g} in all"
+        f"{len(charged)} releases charged epsilon {exact(total)} in all"
         if charged
         else "nothing: every release was paid before, and the stored artefacts were served"
     )
     console.print(
         f"\ncharged     {spent}\n"
-        f"left        epsilon {float(account.left.epsilon):g} of {float(account.limit.epsilon):g}, "
-        f"delta {float(account.left.delta):g} of {float(account.limit.delta):g} for {POPULATION}\n"
+        f"left        epsilon {exact(account.left.epsilon)} of {exact(account.limit.epsilon)}, "
+        f"delta {exact(account.left.delta)} of {exact(account.limit.delta)} for {POPULATION}\n"
         f"tables      {Path(done.daily[0].published[0]).parents[1]}\n"
         f"            {Path(done.weekly.published[0]).parents[1]}\n"
         f"ledger      {done.places.ledger_url.removeprefix('sqlite:///')}\n"

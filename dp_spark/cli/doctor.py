@@ -14,8 +14,9 @@ from pathlib import Path
 from rich.console import Console
 
 from dp_spark.errors import Refusal, SetupRefused
-from dp_spark.release.ledger import Ledger, load_master_key
-from dp_spark.release.profile import Profile, load_profile
+from dp_spark.release.ledger import load_master_key
+from dp_spark.release.places import open_ledger
+from dp_spark.release.profile import load_profile
 
 _LEAST_JAVA = 17
 
@@ -52,7 +53,7 @@ def examine(profile: str | None, *, as_json: bool) -> None:
         raise SetupRefused(
             "setup_lacking",
             f"this installation lacks: {', '.join(lacking)}",
-            way_out="follow the ways out above, then run `dp-spark doctor` again",
+            way_out="follow the way out of each finding, then run `dp-spark doctor` again",
         )
 
 
@@ -67,8 +68,13 @@ def _findings(profile: str | None) -> Iterator[Finding]:
         return
     kind = "embedded, under ./.dp_spark" if places.embedded else f"of {places.root}"
     yield Finding("profile", True, kind)
-    yield _asked("master key", lambda: load_master_key(places.master_key), places.master_key)
-    yield _asked("ledger", lambda: _open(places), places.ledger_url)
+    key = _asked("master key", lambda: load_master_key(places.master_key), places.master_key)
+    yield key
+    if key.fine:
+        yield _asked("ledger", lambda: open_ledger(places), places.ledger_url)
+    else:
+        seen = f"{places.ledger_url}: not looked at without its master key"
+        yield Finding("ledger", False, seen, "mend the master key first")
     yield _writable("staging", places.staging)
     yield _writable("statements", places.statements)
 
@@ -98,10 +104,6 @@ def _asked(what: str, question: Callable[[], object], seen: str) -> Finding:
     except Refusal as refusal:
         return Finding(what, False, refusal.message, refusal.way_out)
     return Finding(what, True, seen)
-
-
-def _open(places: Profile) -> Ledger:
-    return Ledger.open(places.ledger_url, load_master_key(places.master_key))
 
 
 def _writable(what: str, directory: Path) -> Finding:

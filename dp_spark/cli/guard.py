@@ -1,6 +1,7 @@
 """What leaves a command: an exit code by class of refusal, and never a text that could quote a row."""
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -8,9 +9,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dp_spark.errors import ExitCode, Refusal
+from dp_spark.errors import ExitCode, Refusal, SetupRefused
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+EXTRAS = {"pyspark": "spark"}  # modules that come with an extra
 ERRORS = Console(stderr=True, highlight=False)
 
 
@@ -21,23 +23,33 @@ def guarded(action: Callable[[], None], *, as_json: bool) -> ExitCode:
     except Refusal as refusal:
         _tell(refusal, as_json=as_json)
         return refusal.exit_code
+    except BrokenPipeError:  # whoever read the output has had enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # so that closing it raises nothing either
     except KeyboardInterrupt:
         ERRORS.print("stopped; run the same command again to go on where it stopped", markup=False)
         return ExitCode.INTERRUPTED
     except Exception as failure:  # noqa: BLE001  # its text may quote a row: only class and place are shown
-        _tell(_unexpected(failure), as_json=as_json)
-        return ExitCode.UNEXPECTED
+        told = _unexpected(failure)
+        _tell(told, as_json=as_json)
+        return told.exit_code
     return ExitCode.OK
 
 
 def _tell(refusal: Refusal, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(refusal.as_json()) + "\n")
+        return
     ERRORS.print(f"[bold red]refused[/] ({refusal.code}): ", end="")
     ERRORS.print(f"{refusal.message}\nway out: {refusal.way_out}", markup=False, soft_wrap=True)
 
 
 def _unexpected(failure: Exception) -> Refusal:
+    if isinstance(failure, ModuleNotFoundError) and failure.name in EXTRAS:
+        return SetupRefused(
+            "extra_missing",
+            f"{failure.name} is not installed",
+            way_out=f"pip install 'dp-spark[{EXTRAS[failure.name]}]'",
+        )
     frames = [
         f"{Path(frame.filename).relative_to(_PACKAGE.parent)}:{frame.lineno}"
         for frame in traceback.extract_tb(failure.__traceback__)

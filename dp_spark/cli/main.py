@@ -55,17 +55,25 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Write a profile (dp_spark.toml) and a first spec (release.yaml); overwrite nothing."""
-    from dp_spark.cli.setting_up import write_first_files
 
-    _end(lambda: write_first_files(directory, as_json=as_json), as_json=as_json)
+    def action() -> None:
+        from dp_spark.cli.setting_up import write_first_files
+
+        write_first_files(directory, as_json=as_json)
+
+    _end(action, as_json=as_json)
 
 
 @app.command()
 def doctor(profile: ProfileFile = None, as_json: AsJson = False) -> None:
     """Say what this machine and this profile lack."""
-    from dp_spark.cli.doctor import examine
 
-    _end(lambda: examine(profile, as_json=as_json), as_json=as_json)
+    def action() -> None:
+        from dp_spark.cli.doctor import examine
+
+        examine(profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
 
 
 @app.command()
@@ -76,17 +84,25 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Print what a release will cost and how wrong each number may be; no row is read."""
-    from dp_spark.cli.planning import plan_command
 
-    _end(lambda: plan_command(spec, html=html, profile=profile, as_json=as_json), as_json=as_json)
+    def action() -> None:
+        from dp_spark.cli.planning import plan_command
+
+        plan_command(spec, html=html, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
 
 
 @app.command()
 def run(spec: SpecFile, key: Key, profile: ProfileFile = None, as_json: AsJson = False) -> None:
     """Privatize, check, publish and seal one period; again: go on, or serve what is sealed."""
-    from dp_spark.cli.running import run_command
 
-    _end(lambda: run_command(spec, key, profile=profile, as_json=as_json), as_json=as_json)
+    def action() -> None:
+        from dp_spark.cli.running import run_command
+
+        run_command(spec, key, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
 
 
 @app.command()
@@ -97,25 +113,37 @@ def statement(
     as_json: AsJson = False,
 ) -> None:
     """Print a sealed release's guarantee, cost, bounds and the error of each number."""
-    from dp_spark.cli.planning import statement_command
 
-    _end(lambda: statement_command(release, html=html, profile=profile, as_json=as_json), as_json=as_json)
+    def action() -> None:
+        from dp_spark.cli.planning import statement_command
+
+        statement_command(release, html=html, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
 
 
 @app.command()
 def demo(as_json: AsJson = False) -> None:
     """Release a week of the New York flights of 2013, and show it beside the true values."""
-    from dp_spark.cli.demo import run_demo
 
-    _end(lambda: run_demo(as_json=as_json), as_json=as_json)
+    def action() -> None:
+        from dp_spark.cli.demo import run_demo
+
+        run_demo(as_json=as_json)
+
+    _end(action, as_json=as_json)
 
 
 @ledger_app.command("init")
 def ledger_init(profile: ProfileFile = None, as_json: AsJson = False) -> None:
     """Make the profile's ledger and its master key, where they are missing."""
-    from dp_spark.cli.setting_up import make_ledger
 
-    _end(lambda: make_ledger(profile, as_json=as_json), as_json=as_json)
+    def action() -> None:
+        from dp_spark.cli.setting_up import make_ledger
+
+        make_ledger(profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
 
 
 @budget_app.command("set")
@@ -131,10 +159,11 @@ def budget_set(
     as_json: AsJson = False,
 ) -> None:
     """Open the account of a population, or move its lifetime limit; recorded."""
-    from dp_spark.cli.setting_up import set_budget
 
-    _end(
-        lambda: set_budget(
+    def action() -> None:
+        from dp_spark.cli.setting_up import set_budget
+
+        set_budget(
             population,
             epsilon=epsilon,
             delta=delta,
@@ -142,6 +171,6 @@ def budget_set(
             reason=reason,
             profile=profile,
             as_json=as_json,
-        ),
-        as_json=as_json,
-    )
+        )
+
+    _end(action, as_json=as_json)

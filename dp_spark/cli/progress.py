@@ -23,7 +23,7 @@ def progress(console: Console, title: str) -> Iterator[Observer]:
             yield observe
         finally:
             parts.enter("")
-    console.print(parts.rest(), highlight=False, markup=False)
+            console.print(parts.rest(), highlight=False, markup=False)
 
 
 class _Parts:

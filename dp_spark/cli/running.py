@@ -10,6 +10,7 @@ from dp_spark.frames.session import start_session
 from dp_spark.pipeline import RunResult, run_release
 from dp_spark.release.profile import load_profile
 from dp_spark.release.spec import load_spec
+from dp_spark.report.figures import exact
 
 
 def run_command(spec: Path, key: str, *, profile: str | None, as_json: bool) -> None:
@@ -45,7 +46,7 @@ def result_text(result: RunResult) -> str:
     charged = (
         "nothing: this release was paid before"
         if result.charged is None
-        else f"epsilon {float(result.charged.epsilon):g}, delta {float(result.charged.delta):g}"
+        else f"epsilon {exact(result.charged.epsilon)}, delta {exact(result.charged.delta)}"
     )
     lines = [
         f"sealed     {result.release} ({result.table.num_rows} rows)",

@@ -6,9 +6,12 @@ from pathlib import Path
 
 from dp_spark.errors import SetupRefused
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
+from dp_spark.release.ledger import Amount
 from dp_spark.release.places import make_places, open_ledger
+from dp_spark.release.problems import Wrong, refused
 from dp_spark.release.profile import PROFILE_FILE, load_profile, render_first_spec, render_profile
-from dp_spark.release.reading import Wrong, exact_number, refused
+from dp_spark.release.reading import exact_number, read_each, read_text
+from dp_spark.report.figures import exact
 
 FIRST_SPEC = "release.yaml"
 
@@ -78,17 +81,29 @@ def set_budget(
         Refusal: a number is out of range, or the account counts another unit.
     """
     limit = limit_of(epsilon, delta)
+    unit, reason = _texts(unit=unit, reason=reason)
     ledger = open_ledger(load_profile(profile))
     ledger.set_budget(
         population, limit, unit=PrivacyUnit(unit), neighbours=Neighbours.ADD_REMOVE, reason=reason
     )
-    left = ledger.budget(population).left
-    _say(
-        {"population": population, "left": {"epsilon": str(left.epsilon), "delta": str(left.delta)}},
-        f"{population}: limit epsilon {epsilon}, delta {delta}; "
-        f"left epsilon {float(left.epsilon):g}, delta {float(left.delta):g}",
-        as_json=as_json,
-    )
+    account = ledger.budget(population)
+    amounts: dict[str, PrivacyGuarantee | Amount] = {
+        "limit": account.limit,
+        "spent": account.spent,
+        "left": account.left,
+    }
+    exactly = {key: {"epsilon": str(each.epsilon), "delta": str(each.delta)} for key, each in amounts.items()}
+    lines = [
+        f"  {key:6} epsilon {exact(each.epsilon)}, delta {exact(each.delta)}" for key, each in amounts.items()
+    ]
+    _say({"population": population, **exactly}, population, *lines, as_json=as_json)
+
+
+def _texts(**written: str) -> list[str]:
+    try:
+        return read_each(written.items(), read_text)
+    except Wrong as failure:
+        raise refused("text_invalid", "budget set", failure.problems) from None
 
 
 def limit_of(epsilon: str, delta: str) -> PrivacyGuarantee:

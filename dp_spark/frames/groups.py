@@ -6,9 +6,8 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from dp_spark.frames.partition import GROUP
 from dp_spark.frames.sources import quoted
-
-GROUP = "group"
 
 
 def key_columns(group_by: Sequence[str]) -> list[Column]:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
-from dp_spark.frames.groups import GROUP
+from dp_spark.frames.partition import GROUP
 from dp_spark.noise import cell_ids, derive_key, encode_label, fingerprint, words
 from dp_spark.queries import Estimate, NoisyTotal
 from dp_spark.release.period import PeriodWindow
@@ -46,14 +46,18 @@ def noisy_totals(
     noisy = np.empty_like(totals)
     for i, (query, planned) in enumerate(_planned(plan)):
         label = encode_label("noise", data, query.name, planned.total.name, 0, 0, 0, planned.table.digest)
-        noisy[i] = on_grid(totals[i], planned) + planned.table.draw(words(noise_key, label, ids))
+        exact = rounded(totals[i], planned.grid_steps, planned.saturation)
+        noisy[i] = exact + planned.table.draw(words(noise_key, label, ids))
     return noisy
 
 
-def on_grid(total: Integers, planned: PlannedTotal) -> Integers:
-    """The nearest step of the noise grid, saturated: neighbours stay within the table's sensitivity."""
-    steps = (2 * total + planned.grid_steps) // (2 * planned.grid_steps)
-    return np.clip(steps, -planned.saturation, planned.saturation)
+def rounded(totals: Integers, grid_steps: int, saturation: int) -> Integers:
+    """The nearest steps of the noise grid, saturated.
+
+    Totals that differ by D come to differ by at most D / grid_steps, rounded up.
+    """
+    steps = (2 * totals + grid_steps) // (2 * grid_steps)
+    return np.clip(steps, -saturation, saturation)
 
 
 def estimates(noisy: Integers, plan: ReleasePlan) -> list[Estimate]:

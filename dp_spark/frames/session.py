@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -15,12 +16,19 @@ PINNED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The name of a directory is a text: one more directory must not turn `01` into 1 for everybody.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # An old date is a date, not a reason to fail.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
 }
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 DEFAULTS = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
+    "spark.log.level": "OFF",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
     "spark.sql.shuffle.partitions": "16",
 }
 # Engines that replace Spark's own operators may add, compare or retry differently.

@@ -4,16 +4,28 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import unquote
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from dp_spark.errors import InputRefused
 from dp_spark.release.period import PeriodWindow
-from dp_spark.release.spec import ColumnQuerySpec, InputSpec, ReleaseSpec
+from dp_spark.release.problems import nearest
+from dp_spark.release.spec import ColumnQuerySpec, InputFormat, InputSpec, ReleaseSpec
 
+_OPTIONS: Mapping[InputFormat, Mapping[str, str]] = {
+    InputFormat.PARQUET: {"mergeSchema": "true"},
+    # RFC 4180: a line end within quotes is part of a value, not the start of another person.
+    InputFormat.CSV: {
+        "header": "true",
+        "multiLine": "true",
+        "quote": '"',
+        "escape": '"',
+        "maxColumns": "1000000",
+    },
+}
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")  # a path from the root, or one with a scheme
 Kinds: TypeAlias = tuple[type[T.DataType], ...]
 _KEY_TYPES: Kinds = (T.StringType, T.IntegralType, T.DateType, T.BooleanType)
@@ -22,21 +34,63 @@ _PERIOD_TYPES: Kinds = (T.DateType, T.TimestampType, T.TimestampNTZType, T.Strin
 
 
 def open_source(spark: SparkSession, source: InputSpec) -> DataFrame:
-    """The input as a lazy frame; only file names, footers or a header line are read.
+    """The input as a lazy frame; only file names, footers and header lines are read.
+
+    To be called, like every action on the frame, within `session.pinned`.
 
     Raises:
-        InputRefused: the path does not exist or is not of the format.
+        InputRefused: the path does not exist or is not of the format, or its files do not agree on columns.
     """
-    reader = spark.read.option("header", "true") if source.format == "csv" else spark.read
+
+    def reader() -> DataFrameReader:
+        return spark.read.format(source.format.value).options(**_OPTIONS[source.format])
+
     try:
-        return reader.format(source.format).load(_located(source.path))
-    except AnalysisException as failure:
-        raise InputRefused(
-            "input_not_readable",
-            f"input.path = {source.path!r} cannot be opened as {source.format} "
-            f"({_condition(failure) or type(failure).__name__})",
-            way_out="check input.path and input.format; nothing was charged",
-        ) from None
+        files = reader().option("recursiveFileLookup", "true").load(_located(source.path))
+        names = files.inputFiles()
+        above = len(_partition_columns(_located(source.path) + "/"))
+        folders = {_partition_columns(name)[above:] for name in names}
+        if len(folders) > 1 or set(next(iter(folders), ())) & set(files.columns):
+            raise _mixed(source, "files in directories COLUMN=VALUE beside others, or over such a column")
+        if (
+            source.format is InputFormat.CSV
+            and len({tuple(reader().load(name).columns) for name in names}) > 1
+        ):
+            raise _mixed(source, "files with different header lines")
+        return reader().load(_located(source.path)) if any(folders) else files
+    except InputRefused:
+        raise
+    except Exception as failure:  # noqa: BLE001  # Spark's text may quote a header or a footer
+        raise _not_readable(source, _condition(failure) or type(failure).__name__) from None
+
+
+def _partition_columns(file: str) -> tuple[str, ...]:
+    """The columns that the file's directories name, `.../town=01/...`, from the outermost in."""
+    folders = unquote(file).split("/")[:-1]
+    return tuple(folder.split("=")[0] for folder in folders if "=" in folder)
+
+
+def _mixed(source: InputSpec, what: str) -> InputRefused:
+    return InputRefused(
+        "input_mixed",
+        f"input.path = {source.path!r} holds {what}: which columns a row has would depend on its file",
+        way_out="write all files alike, or name the directory of those that are; nothing was charged",
+    )
+
+
+def _not_readable(source: InputSpec, condition: str) -> InputRefused:
+    way_out = "check input.path and input.format; nothing was charged"
+    if condition == "PARQUET_TYPE_ILLEGAL":
+        way_out = (
+            "a column has a type that Spark does not read, most often timestamps in nanoseconds: write them "
+            "with to_parquet(..., coerce_timestamps='us', allow_truncated_timestamps=True)"
+        )
+    return InputRefused(
+        "input_not_readable",
+        f"input.path = {source.path!r}, that is {_located(source.path)}, cannot be opened as {source.format} "
+        f"({condition})",
+        way_out=way_out,
+    )
 
 
 def _located(path: str) -> str:
@@ -54,10 +108,11 @@ def check_columns(frame: DataFrame, spec: ReleaseSpec) -> None:
         InputRefused: names every such column, with its type and the types allowed.
     """
     types = {field.name: field.dataType for field in frame.schema.fields}
+    named = spec.input.format is not InputFormat.CSV
     problems = [
         problem
         for place, column, allowed in _needed(spec)
-        if (problem := _problem(place, column, allowed, types)) is not None
+        if (problem := _problem(place, column, allowed, types, named=named)) is not None
     ]
     if problems:
         raise InputRefused(
@@ -97,15 +152,21 @@ def _needed(spec: ReleaseSpec) -> list[tuple[str, str, Kinds]]:
     return needed
 
 
-def _problem(place: str, column: str, allowed: Kinds, types: Mapping[str, T.DataType]) -> str | None:
+def _problem(
+    place: str, column: str, allowed: Kinds, types: Mapping[str, T.DataType], *, named: bool
+) -> str | None:
     if column not in types:
-        return f"{place} = {column!r}: no such column (there are: {', '.join(sorted(types))})"
+        # Names are not listed: the first line of a CSV file without a header is a row.
+        guess = nearest(column, types)
+        hint = f"; did you mean {guess!r}?" if guess and named else f"; the input has {len(types)} others"
+        return f"{place} = {column!r}: no such column{hint}"
     if not isinstance(types[column], allowed):
         words = ", ".join(kind.__name__.removesuffix("Type").lower() for kind in allowed)
         return f"{place} = {column!r}: is {types[column].simpleString()}, must be one of {words}"
     return None
 
 
-def _condition(failure: AnalysisException) -> str | None:
-    read = getattr(failure, "getCondition", None) or failure.getErrorClass
-    return read()
+def _condition(failure: Exception) -> str | None:
+    read = getattr(failure, "getCondition", None) or getattr(failure, "getErrorClass", None)
+    condition = read() if read is not None else None
+    return condition if isinstance(condition, str) else None

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def publish_parquet(
         PublishRefused: `root` cannot be written, or the period holds something else.
     """
     home = local_root(root)
-    target = home / f"{PERIOD_COLUMN}={period_start.isoformat()}"
+    target = _target(home, period_start)
     incoming = home.with_name(f".{home.name}.incoming")
     attempts = hashlib.sha256(release_id.encode()).hexdigest()[:16]
     try:
@@ -47,9 +48,23 @@ def publish_parquet(
         # Whoever else is at work on this release finds it published when its copy is gone.
         for leftover in incoming.glob(f"{attempts}.*"):
             shutil.rmtree(leftover, ignore_errors=True)
+        with suppress(OSError):  # another release may be at work there
+            incoming.rmdir()
     except OSError as error:
         raise _unwritable(home, error) from None
     return target / FILE_NAME
+
+
+def require_free(root: Path | str, *, period_start: date, release_id: str) -> None:
+    """Check, before anything is charged, that the period is free at `root` or holds this very release.
+
+    Raises:
+        PublishRefused: `root` is no local directory, or the period holds something else.
+    """
+    target = _target(local_root(root), period_start)
+    labels = _labels(target) if _is_taken(target) else {RELEASE_KEY: release_id.encode()}
+    if labels is None or labels[RELEASE_KEY] != release_id.encode():
+        raise _occupied(target, _owner(labels))
 
 
 def local_root(root: Path | str) -> Path:
@@ -75,6 +90,10 @@ def local_root(root: Path | str) -> Path:
             way_out="give a directory below it",
         )
     return path
+
+
+def _target(home: Path, period_start: date) -> Path:
+    return home / f"{PERIOD_COLUMN}={period_start.isoformat()}"
 
 
 def _is_taken(target: Path) -> bool:
@@ -111,13 +130,16 @@ def _place(table: pa.Table, attempt: Path, target: Path) -> None:
 def _require_own(target: Path, release_id: str, digest: str) -> None:
     """Refuse unless `target` holds this artefact and no other file that a reader would read."""
     labels = _labels(target)
-    if labels is None:
-        raise _occupied(target, "files that are no artefact of dp_spark")
-    owner = labels[RELEASE_KEY].decode(errors="replace")
-    if owner != release_id:
-        raise _occupied(target, f"release {owner}")
+    if labels is None or labels[RELEASE_KEY] != release_id.encode():
+        raise _occupied(target, _owner(labels))
     if labels[DIGEST_KEY] != digest.encode():
         raise _occupied(target, f"another artefact of the same release {release_id}")
+
+
+def _owner(labels: dict[bytes, bytes] | None) -> str:
+    if labels is None:
+        return "files that are no artefact of dp_spark"
+    return f"release {labels[RELEASE_KEY].decode(errors='replace')}"
 
 
 def _labels(target: Path) -> dict[bytes, bytes] | None:
@@ -139,8 +161,8 @@ def _occupied(target: Path, holds: str) -> PublishRefused:
     return PublishRefused(
         "period_occupied",
         f"{target} holds {holds}; a period that is published is not replaced",
-        way_out="move that directory away and publish again, or publish to another path "
-        "(a revision that replaces a period is not offered yet)",
+        way_out="move that directory away and run the same key again; a release of another name needs "
+        "a path of its own",
     )
 
 
@@ -153,5 +175,5 @@ def _unwritable(home: Path, error: OSError) -> PublishRefused:
         way_out="give a directory below the mount point"
         if across
         else "give this user space and write access to it and to the directory above it; "
-        "the artefact stays staged, publish again",
+        "the artefact stays staged, run the same key again",
     )

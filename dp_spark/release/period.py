@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from dp_spark.errors import SpecRefused
-from dp_spark.release.reading import shown
+from dp_spark.release.problems import shown
 from dp_spark.release.spec import Every, PeriodSpec
 
 _KEY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -43,8 +43,8 @@ def period_window(period: PeriodSpec | None, key: str) -> PeriodWindow:
     Raises:
         SpecRefused: the key is no date, or not the first day of a period.
     """
-    day = _date(key)
     every = Every.DAY if period is None else period.every
+    day = _date(key, every)
     start = _start(day, every)
     if start != day:
         raise SpecRefused(
@@ -56,19 +56,19 @@ def period_window(period: PeriodSpec | None, key: str) -> PeriodWindow:
     try:
         end = _next(day, every)
     except (OverflowError, ValueError):
-        raise _refused(key, f"has a {every} that ends after the year 9999") from None
+        raise _refused(key, every, f"has a {every} that ends after the year 9999") from None
     return PeriodWindow(day, end, "UTC" if period is None else period.timezone)
 
 
-def _date(key: str) -> date:
+def _date(key: str, every: Every) -> date:
     if not _KEY.fullmatch(key):
-        raise _refused(key, "is not a date YYYY-MM-DD")
+        raise _refused(key, every, "is not a date YYYY-MM-DD")
     try:
         day = date.fromisoformat(key)
     except ValueError:
-        raise _refused(key, "is not a day of the calendar") from None
+        raise _refused(key, every, "is not a day of the calendar") from None
     if day.year < _FIRST_YEAR:
-        raise _refused(key, f"is before {_FIRST_YEAR}")
+        raise _refused(key, every, f"is before {_FIRST_YEAR}")
     return day
 
 
@@ -92,9 +92,9 @@ def _next(start: date, every: Every) -> date:
             return (start + timedelta(days=31)).replace(day=1)
 
 
-def _refused(key: str, why: str) -> SpecRefused:
+def _refused(key: str, every: Every, why: str) -> SpecRefused:
     return SpecRefused(
         "key_not_a_date",
         f"key {shown(key)} {why} (allowed: YYYY-MM-DD, years {_FIRST_YEAR} to 9999)",
-        way_out="give the first day of the period, for instance 2013-01-05",
+        way_out=f"give the first day of the {every}, for instance {_start(date(2013, 1, 9), every)}",
     )

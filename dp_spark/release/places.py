@@ -9,6 +9,7 @@ from dp_spark.release.ledger import (
     ReleaseRecord,
     create_ledger,
     create_master_key_file,
+    database_path,
     load_master_key,
 )
 from dp_spark.release.profile import Profile
@@ -32,6 +33,7 @@ def make_places(profile: Profile) -> None:
     kind, _, place = profile.master_key.partition(":")
     _make_private(profile.staging)
     if kind == "file" and not Path(place).exists():
+        _refuse_ledger_without_key(profile, place)
         _make_private(Path(place).parent)
         create_master_key_file(Path(place))
     load_master_key(profile.master_key)  # refused here rather than by the first run
@@ -52,6 +54,16 @@ def release_record(ledger: Ledger, release: ReleaseId) -> ReleaseRecord:
             way_out="name it population/release/period/revision, as `dp-spark run` printed it",
         )
     return record
+
+
+def _refuse_ledger_without_key(profile: Profile, place: str) -> None:
+    """A new key would not open what an existing ledger holds."""
+    if database_path(profile.ledger_url).exists():
+        raise SetupRefused(
+            "master_key_lost",
+            f"the ledger exists, but its master key {place} does not",
+            way_out="restore the key from its backup; only a new ledger gets a new key",
+        )
 
 
 def _make_private(directory: Path) -> None:

@@ -48,9 +48,9 @@ def plan_release(spec: ReleaseSpec) -> ReleasePlan:
     table_for = cache(lambda sensitivity: _noise_table(spec.noise, share, sensitivity, bounds.max_groups))
 
     def planned(total: Total) -> PlannedTotal:
-        grid_steps = _grid_steps(total.sensitivity, share.epsilon, bounds.max_groups)
-        table = table_for(-(-total.sensitivity // grid_steps))
-        return PlannedTotal(total, grid_steps, share, table, _saturation(total.step * grid_steps, table))
+        grid = grid_steps(total.sensitivity, share.epsilon, bounds.max_groups)
+        table = table_for(-(-total.sensitivity // grid))
+        return PlannedTotal(total, grid, share, table, _saturation(total.step * grid, table))
 
     queries = tuple(
         PlannedQuery(entry.name, entry.kind, query, tuple(map(planned, query.totals(bounds))))
@@ -90,16 +90,17 @@ def _default_step(lower: Fraction, upper: Fraction) -> Fraction:
     return step
 
 
-def _grid_steps(sensitivity: int, epsilon: Fraction, max_groups: int) -> int:
+def grid_steps(sensitivity: int, epsilon: Fraction, max_groups: int) -> int:
     """Integers of a total in one step of its noise grid.
 
-    Coarse enough that the noise scale stays near SCALE_IN_GRID_STEPS, and of the two octaves below that
-    the one that raises the sensitivity least by rounding: not at all where it divides it.
+    Coarse enough that the noise scale stays near SCALE_IN_GRID_STEPS, and of the octave below that the one
+    that raises the sensitivity least by rounding: not at all where it divides it.
     """
     finest = max(1, int(SCALE_IN_GRID_STEPS * epsilon / max_groups))
-    coarsest = max(1, -(-sensitivity // finest))
-    candidates = range(coarsest, min(2 * coarsest, sensitivity) + 1)
-    return min(candidates, key=lambda grid: (grid * -(-sensitivity // grid), grid))
+    if sensitivity <= finest:
+        return 1
+    grids = {-(-sensitivity // steps) for steps in range((finest + 1) // 2, finest + 1)}
+    return min(grids, key=lambda grid: (grid * -(-sensitivity // grid), grid))
 
 
 def _noise_table(noise: str, share: PrivacyGuarantee, sensitivity: int, max_groups: int) -> NoiseTable:

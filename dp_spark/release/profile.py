@@ -9,20 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from dp_spark.errors import SetupRefused
-from dp_spark.release.reading import (
-    MAX_BYTES,
-    Problem,
-    Wrong,
-    read_each,
-    read_text,
-    shown,
-    summary,
-    unknown_key,
-    wrong,
-)
+from dp_spark.release.problems import Problem, Wrong, shown, summary, unknown_key, wrong
+from dp_spark.release.reading import MAX_BYTES, read_each, read_text
 
 PROFILE_VARIABLE = "DP_SPARK_PROFILE"
 PROFILE_FILE = "dp_spark.toml"
@@ -33,7 +23,7 @@ _EMBEDDED = {
     "staging": ".dp_spark/restricted",
     "statements": ".dp_spark/statements",
 }
-_LEDGERS = "sqlite:///PATH or postgresql+DRIVER://USER@HOST/DATABASE"
+_LEDGERS = "sqlite:///PATH"
 _KEYS = (*_EMBEDDED, "spark")
 # Answers depend on these: dp_spark sets some itself, and knows no engine but Spark's own.
 _PINNED = (
@@ -52,7 +42,7 @@ class Profile:
 
     Attributes:
         root: the directory that relative paths start from: that of the profile, or the working directory.
-        ledger_url: the ledger's database, as SQLAlchemy reads it; holds no password.
+        ledger_url: the ledger's database, as SQLAlchemy reads it.
         master_key: a reference to the master key: `file:PATH` or `env:NAME`.
         staging: the restricted zone: staged artefacts, for operators only.
         statements: where the statements of sealed releases go.
@@ -152,20 +142,8 @@ def _read_ledger_url(value: object, root: Path) -> str:
     kind, _, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
     if kind == "sqlite":
         return _sqlite_url(rest, root)
-    if not kind.startswith("postgresql"):
-        way_out = "write sqlite:///ledger.db, or the URL of a PostgreSQL database"
-        raise Wrong(Problem("is not the URL of a ledger", way_out, _LEDGERS))
-    try:
-        parts = urlsplit(read_text(value))
-        named = bool(parts.hostname and parts.path.strip("/"))
-    except ValueError:  # the text of the failure may hold a password
-        named = False
-    if not named:
-        raise Wrong(Problem("names no host or no database", "write USER@HOST/DATABASE", _LEDGERS))
-    if parts.password is not None or _SECRET.search(parts.query):
-        way_out = "leave it out: PostgreSQL's clients take it from PGPASSFILE or PGPASSWORD"
-        raise Wrong(Problem("holds a password, not shown here", way_out, _LEDGERS))
-    return str(value)
+    way_out = "write sqlite:///ledger.db"
+    raise Wrong(Problem("is not the URL of an SQLite file (value not shown)", way_out, _LEDGERS))
 
 
 def _sqlite_url(rest: str, root: Path) -> str:
@@ -237,7 +215,7 @@ def _conflicts(spark: Mapping[str, str], **read: Any) -> Iterator[Problem]:
     master = spark.get("spark.remote", spark.get("spark.master", "local"))
     if read.get("ledger_url", "").startswith("sqlite:") and not master.startswith("local"):
         why = "is an SQLite file, but Spark runs on other machines too"
-        way_out = "use a PostgreSQL ledger, or spark.master = local[*]"
+        way_out = "run Spark on this machine: spark.master = local[*]"
         yield Problem(why, way_out, _LEDGERS, at=("ledger_url",))
 
 
@@ -268,8 +246,7 @@ def render_profile(
 # Where dp_spark keeps things on this installation. Relative paths start from the directory of this file.
 # Chosen by --profile PATH, else by DP_SPARK_PROFILE, else found in the working directory.
 
-# The privacy ledger. SQLite serves one machine; for more: postgresql+psycopg://USER@HOST/DATABASE
-# (without a password: PostgreSQL's clients take it from PGPASSFILE or PGPASSWORD).
+# The privacy ledger, one SQLite file: it serves one machine.
 ledger_url = {json.dumps(ledger_url)}
 
 # Where the master key is, never the key itself: file:PATH or env:NAME.
@@ -291,8 +268,8 @@ def render_first_spec() -> str:
     """A commented spec to start from: delays of flights by origin, with the aircraft as the unit."""
     return """\
 # One release: which rows, whom it protects and how well, what it asks, where it goes.
-release: flights_by_origin
-input: {format: parquet, path: data/flights}      # parquet or csv
+release: first_release
+input: {format: parquet, path: .dp_spark/demo/flights}      # the demo's flights: put your own table here
 
 # One release a day; without this block, every release reads the whole input.
 period: {column: date, every: day, timezone: America/New_York}
@@ -302,7 +279,7 @@ unit: {column: tailnum, on_null: drop}
 neighbours: add_remove
 
 # At most so much of one unit is used; the rest is left out at random.
-bounds: {max_groups: 3, max_rows_per_group: 10}
+bounds: {max_groups: 1, max_rows_per_group: 3}
 
 # Groups must be known before any row is read: all of them are released, also the empty ones.
 group_by: [origin]
@@ -314,12 +291,12 @@ guarantee: {epsilon: 1.0, delta: 1e-6}
 # Values are clamped to [lower, upper]: choose bounds from public knowledge, not from the data.
 queries:
   - {name: flights, kind: count}
-  - {name: mean_delay, kind: mean, column: dep_delay, lower: -30, upper: 180}
+  - {name: mean_delay, kind: mean, column: dep_delay, lower: -30, upper: 120}
   - {name: planes, kind: ids}
 noise: auto                                       # auto, laplace or gaussian
 
 # Whose budget pays: made by `dp-spark ledger`, never by a run.
-budget: {population: nyc_planes}
+budget: {population: my_planes}
 publish:
-  - {sink: parquet, path: out/flights_by_origin}
+  - {sink: parquet, path: out/first_release}
 """

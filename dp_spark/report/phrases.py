@@ -33,7 +33,7 @@ def counted_queries(number: int) -> str:
 def promise(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
     """The settings that make the guarantee, as (name, text)."""
     bounds, groups = facts.bounds, facts.groups
-    first = ", ".join(" / ".join(key) for key in groups.first)
+    first = "; ".join(" / ".join(key) for key in groups.first)
     more = ", ..." if groups.count > len(groups.first) else ""
     return (
         ("guarantee", f"{spending(facts.guarantee)}, each release"),

@@ -46,7 +46,7 @@ def _limits_of_rows(plan: ReleasePlan) -> tuple[str, ...]:
         "the public ones."
     ]
     if columns := _columns(plan):
-        names = ", ".join(columns)
+        names = " or ".join(columns)
         texts.append(
             f"In sums and means, a value of {names} that is NULL, NaN or no number counts for nothing; an "
             "infinite one counts as the bound."

@@ -61,7 +61,7 @@ def test_the_console_script_says_its_version() -> None:
 def test_init_writes_files_that_plan_accepts_and_overwrites_nothing(home: Path) -> None:
     told("init", "new")
     plan = json.loads(told("plan", "new/release.yaml", "--profile", "new/dp_spark.toml", "--json"))
-    assert plan["release"] == "flights_by_origin"
+    assert plan["release"] == "first_release"
     told("init", "new", code=ExitCode.SETUP)
 
 
@@ -129,6 +129,14 @@ def test_what_is_unexpected_keeps_its_text_to_itself(capsys: pytest.CaptureFixtu
     assert "secret" not in seen
 
 
+def test_a_missing_extra_is_named_with_its_way_out(capsys: pytest.CaptureFixture[str]) -> None:
+    def without_spark() -> None:
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+
+    assert guarded(without_spark, as_json=True) == ExitCode.SETUP
+    assert "dp-spark[spark]" in capsys.readouterr().out
+
+
 def test_doctor_names_what_is_missing_and_is_content_when_nothing_is(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +156,36 @@ def test_ledger_init_twice_changes_nothing(home: Path) -> None:
     assert (home / ".dp_spark" / "master.key").read_bytes() == before
     plan = json.loads(told("plan", "visits.yaml", "--json"))
     assert plan["cost"]["limit"]["epsilon"]["exact"] == "2"
+
+
+def test_a_row_that_breaks_the_reading_shows_nowhere(home: Path) -> None:
+    """A damaged page passes the check of footers and fails while rows are read, on Spark's own threads."""
+    opened_ledger()
+    rows = home / "in" / "rows.parquet"
+    people = pa.table({"person": [f"SECRET-{i:06}" for i in range(5000)], "town": ["a"] * 5000})
+    pq.write_table(people, rows, compression="none", use_dictionary=False)
+    whole = rows.read_bytes()
+    rows.write_bytes(whole[:60] + b"\xff" * 200 + whole[260:])
+    script = Path(sys.executable).with_name("dp-spark")
+    done = subprocess.run(
+        [script, "run", "visits.yaml", "--key", "2024-03-01"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == ExitCode.INPUT, done.stderr
+    assert "reading_failed" in done.stderr
+    assert "SECRET" not in done.stdout + done.stderr
+    assert "Exception:" not in done.stderr
+
+
+def test_a_master_key_that_is_lost_is_not_replaced(home: Path) -> None:
+    opened_ledger()
+    (home / ".dp_spark" / "master.key").unlink()
+    assert json.loads(told("ledger", "init", "--json", code=ExitCode.SETUP))["error"] == "master_key_lost"
+
+
+@pytest.mark.parametrize("reason", ["\udcff", "", "two\nlines"])
+def test_a_reason_that_cannot_be_kept_is_refused(home: Path, reason: str) -> None:
+    told("ledger", "init")
+    told(*BUDGET, "--reason", reason, code=ExitCode.SPEC)
 
 
 def test_the_job_of_spark_submit_runs_a_release_that_the_command_line_then_serves(home: Path) -> None:

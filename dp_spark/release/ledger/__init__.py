@@ -1,6 +1,6 @@
 """The durable, locking privacy ledger: accounts, charges, and the life of every release."""
 
-from dp_spark.release.ledger.accounts import Amount, Budget, require_admitted
+from dp_spark.release.ledger.accounts import Amount, Budget, require_admitted, require_same_protection
 from dp_spark.release.ledger.claims import Claim, StagedOutcome
 from dp_spark.release.ledger.keys import create_master_key_file, load_master_key
 from dp_spark.release.ledger.ledger import Ledger, create_ledger, utc_now
@@ -11,6 +11,7 @@ from dp_spark.release.ledger.records import (
     ReleaseRecord,
     StoredFile,
 )
+from dp_spark.release.ledger.sqlite import database_path
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 
 __all__ = [
@@ -28,7 +29,9 @@ __all__ = [
     "StoredFile",
     "create_ledger",
     "create_master_key_file",
+    "database_path",
     "load_master_key",
     "require_admitted",
+    "require_same_protection",
     "utc_now",
 ]

@@ -1,0 +1,44 @@
+"""What an operator writes: the spec of one release, from YAML or built in Python."""
+
+from dp_spark.release.spec.columns import PERIOD_COLUMN, RELEASE_COLUMN, REVISION_COLUMN, output_columns
+from dp_spark.release.spec.groups import MAX_GROUP_KEYS, GroupsSpec
+from dp_spark.release.spec.load import load_spec, parse_spec, spec_from_canonical
+from dp_spark.release.spec.queries import ColumnQuerySpec, CountingQuerySpec, QuerySpec
+from dp_spark.release.spec.release import (
+    BoundsSpec,
+    BudgetSpec,
+    InputSpec,
+    PeriodSpec,
+    ReleaseSpec,
+    SinkSpec,
+    UnitSpec,
+)
+from dp_spark.release.spec.values import Every, InputFormat, Missing, NoiseChoice, QueryKind, SinkKind
+
+__all__ = [
+    "MAX_GROUP_KEYS",
+    "PERIOD_COLUMN",
+    "RELEASE_COLUMN",
+    "REVISION_COLUMN",
+    "BoundsSpec",
+    "BudgetSpec",
+    "ColumnQuerySpec",
+    "CountingQuerySpec",
+    "Every",
+    "GroupsSpec",
+    "InputFormat",
+    "InputSpec",
+    "Missing",
+    "NoiseChoice",
+    "PeriodSpec",
+    "QueryKind",
+    "QuerySpec",
+    "ReleaseSpec",
+    "SinkKind",
+    "SinkSpec",
+    "UnitSpec",
+    "load_spec",
+    "output_columns",
+    "parse_spec",
+    "spec_from_canonical",
+]

@@ -1,0 +1,33 @@
+"""The columns that a release writes, and names of which only one can be written."""
+
+from collections.abc import Iterator, Sequence
+
+from dp_spark.release.problems import Place, Problem, path_text, shown
+
+PERIOD_COLUMN, RELEASE_COLUMN, REVISION_COLUMN = "period_start", "release_id", "revision"
+STD_SUFFIX, LOW_SUFFIX, HIGH_SUFFIX = "_std", "_low", "_high"
+
+
+def output_columns(query: str) -> tuple[str, str, str, str]:
+    """The columns that a query of this name writes: value, std, low, high."""
+    return query, query + STD_SUFFIX, query + LOW_SUFFIX, query + HIGH_SUFFIX
+
+
+def column_problems(group_by: Sequence[str], queries: Sequence[str]) -> Iterator[Problem]:
+    """Columns that two of the release, its groups and its queries, by name, would write.
+
+    Case makes no difference: Spark and warehouses fold it.
+    """
+    writers = dict.fromkeys((PERIOD_COLUMN, RELEASE_COLUMN, REVISION_COLUMN), "the release itself")
+    wanted: list[tuple[Place, str, tuple[str, ...]]] = [
+        (("group_by", i), column, (column,)) for i, column in enumerate(group_by)
+    ]
+    wanted += [(("queries", i, "name"), name, output_columns(name)) for i, name in enumerate(queries)]
+    for place, name, columns in wanted:
+        clash = next((column for column in columns if column.casefold() in writers), None)
+        if clash is not None:
+            why = f"would write the column {shown(clash)}, which {writers[clash.casefold()]} writes"
+            way_out = "list it once, or rename it in the input" if place[0] == "group_by" else "rename it"
+            yield Problem(why, way_out, "distinct output columns, whatever their case", shown(name), place)
+        for column in columns:
+            writers.setdefault(column.casefold(), path_text(place[:2]))

@@ -1,0 +1,176 @@
+"""The spec of one release: its parts, what they must be together, and its canonical form."""
+
+import hashlib
+import json
+import posixpath
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations, product
+from pathlib import PurePosixPath
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, PlainValidator, model_validator
+
+from dp_spark.guarantee import Neighbours, PrivacyGuarantee
+from dp_spark.release.problems import Place, Problem, Wrong, path_text, shown
+from dp_spark.release.reading import read_list, word_of
+from dp_spark.release.spec.columns import column_problems
+from dp_spark.release.spec.groups import Axis, GroupsSpec, group_problems
+from dp_spark.release.spec.part import Part
+from dp_spark.release.spec.queries import QuerySpec, read_query
+from dp_spark.release.spec.values import (
+    Bound,
+    Column,
+    Delta,
+    Epsilon,
+    Every,
+    InputFormat,
+    Location,
+    NoiseChoice,
+    OnMissing,
+    Population,
+    ReleaseName,
+    SinkKind,
+    TimeZone,
+)
+
+
+class InputSpec(Part, frozen=True):
+    """Where the rows are."""
+
+    format: Annotated[InputFormat, BeforeValidator(word_of(InputFormat))] = Field(examples=["parquet"])
+    path: Location = Field(examples=["data/flights"])
+
+
+class PeriodSpec(Part, frozen=True):
+    """Which rows one release reads: those whose date in `column` lies in the period of its key."""
+
+    column: Column = Field(examples=["date"])
+    every: Annotated[Every, BeforeValidator(word_of(Every))] = Field(examples=["day"])
+    timezone: TimeZone = "UTC"
+
+
+class UnitSpec(Part, frozen=True):
+    """Whom the guarantee protects."""
+
+    column: Column = Field(examples=["COLUMN"])
+    on_null: OnMissing = Field(examples=["drop"])
+
+
+class BoundsSpec(Part, frozen=True):
+    """How much of one unit is used at most."""
+
+    max_groups: Bound = Field(examples=["3"])
+    max_rows_per_group: Bound = Field(examples=["10"])
+
+
+class GuaranteeSpec(Part, frozen=True):
+    """The guarantee of one release, as it is written."""
+
+    epsilon: Epsilon = Field(examples=["1.0"])
+    delta: Delta = Field(examples=["1e-6"])
+
+
+def _read_guarantee(value: object) -> PrivacyGuarantee:
+    written = (
+        {"epsilon": value.epsilon, "delta": value.delta} if isinstance(value, PrivacyGuarantee) else value
+    )
+    part = GuaranteeSpec.model_validate(written)
+    return PrivacyGuarantee(part.epsilon, part.delta)
+
+
+class BudgetSpec(Part, frozen=True):
+    """Whose budget pays: an account that `dp-spark ledger` keeps."""
+
+    population: Population = Field(examples=["nyc_planes"])
+
+
+class SinkSpec(Part, frozen=True):
+    """One place where the release is published."""
+
+    sink: Annotated[SinkKind, BeforeValidator(word_of(SinkKind))] = Field(examples=["parquet"])
+    path: Location = Field(examples=["out/flights_by_origin"])
+
+
+class ReleaseSpec(Part, frozen=True):
+    """One release: the rows, whom it protects and how well, what it asks, where it goes.
+
+    Built in Python, parts are mappings or parts, and numbers may be int, Fraction, Decimal, text, or a
+    float, which counts as the decimal that Python prints for it.
+
+    Raises:
+        SpecRefused: names everything that is wrong.
+    """
+
+    release: ReleaseName = Field(examples=["flights_by_origin"])
+    input: InputSpec = Field(examples=["{format: parquet, path: data/flights}"])
+    period: PeriodSpec | None = None
+    unit: UnitSpec = Field(examples=["{column: COLUMN, on_null: drop}"])
+    neighbours: Annotated[Neighbours, BeforeValidator(word_of(Neighbours))] = Neighbours.ADD_REMOVE
+    bounds: BoundsSpec = Field(examples=["{max_groups: 3, max_rows_per_group: 10}"])
+    group_by: Annotated[tuple[Column, ...], BeforeValidator(read_list)] = Field(examples=["[origin]"])
+    groups: GroupsSpec = Field(examples=["{public: [EWR, JFK, LGA]}"])
+    guarantee: Annotated[PrivacyGuarantee, PlainValidator(_read_guarantee)] = Field(
+        examples=["{epsilon: 1.0, delta: 1e-6}"]
+    )
+    queries: Annotated[
+        tuple[Annotated[QuerySpec, PlainValidator(read_query)], ...], BeforeValidator(read_list)
+    ] = Field(examples=["[{name: flights, kind: count}]"])
+    noise: Annotated[NoiseChoice, BeforeValidator(word_of(NoiseChoice))] = NoiseChoice.AUTO
+    budget: BudgetSpec = Field(examples=["{population: nyc_planes}"])
+    publish: Annotated[tuple[SinkSpec, ...], BeforeValidator(read_list)] = Field(
+        examples=["[{sink: parquet, path: out/flights_by_origin}]"]
+    )
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        problems = [
+            *column_problems(self.group_by, [query.name for query in self.queries]),
+            *group_problems(self.groups, list(self.group_by)),
+            *_path_problems(self),
+        ]
+        if problems:
+            raise Wrong(*problems)
+        return self
+
+    def group_keys(self) -> tuple[tuple[str, ...], ...]:
+        """The public groups in code point order, each with its values in the order of `group_by`."""
+        axes = {each.column: each.values for each in self.groups.axes}
+        return tuple(product(*(axes[column] for column in self.group_by))) if axes else self.groups.keys
+
+    def canonical_json(self) -> str:
+        """The same text for every way to write this spec; `parse_spec` reads it too."""
+        return json.dumps(self, default=_plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON, in hexadecimal."""
+        return hashlib.sha256(self.canonical_json().encode()).hexdigest()
+
+
+def _path_problems(spec: ReleaseSpec) -> Iterator[Problem]:
+    """Paths of which one would overwrite, or be read as part of, another."""
+    places: list[tuple[Place, str]] = [(("input", "path"), spec.input.path)]
+    places += [(("publish", i, "path"), sink.path) for i, sink in enumerate(spec.publish)]
+    for (first, one), (second, other) in combinations(places, 2):
+        a, b = (PurePosixPath(posixpath.normpath(path)) for path in (one, other))
+        if a.is_relative_to(b) or b.is_relative_to(a):
+            why = f"is the same directory as {path_text(first)} = {shown(one)}, or one lies within the other"
+            yield Problem(why, "write to a directory of its own", "separate paths", shown(other), second)
+
+
+def _plain(value: object) -> object:
+    """What JSON does not know, in terms of what it does."""
+    match value:
+        case GroupsSpec(public=[Axis(values=values)]):  # the same groups as a list of them
+            return {"public": [(each,) for each in values]}
+        case GroupsSpec(public=[Axis(), *_]):
+            return {"public": {each.column: each.values for each in value.axes}}
+        case Part():
+            return {key: each for key, each in value if each is not None}
+        case PrivacyGuarantee(epsilon=epsilon, delta=delta):
+            return {"epsilon": epsilon, "delta": delta}
+        case Fraction(numerator=numerator, denominator=denominator):
+            return f"{numerator}/{denominator}"
+        case _:
+            raise TypeError(f"a spec holds no {type(value).__name__}")

@@ -1,0 +1,139 @@
+"""What a single value of a spec may be: the words to choose from, names, columns, numbers in their range."""
+
+from enum import StrEnum
+from fractions import Fraction
+from functools import cache
+from typing import Annotated
+from zoneinfo import available_timezones
+
+from pydantic import BeforeValidator
+
+from dp_spark.release.problems import nearest, wrong
+from dp_spark.release.reading import (
+    decimal_number,
+    exact_number,
+    name_like,
+    read_path,
+    read_text,
+    whole_number,
+    word_of,
+)
+
+LARGEST_AMOUNT = 10**15
+# Names in the zone database that mean something else on every machine, or nothing.
+_NO_ZONES = {"localtime", "Factory", "posixrules"}
+
+
+class InputFormat(StrEnum):
+    """How the input is stored."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+
+
+class Every(StrEnum):
+    """How long a period is; a week starts on Monday."""
+
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+
+class Missing(StrEnum):
+    """What happens to a row whose value is missing."""
+
+    DROP = "drop"
+
+
+class QueryKind(StrEnum):
+    """What a query asks."""
+
+    COUNT = "count"
+    IDS = "ids"
+    SUM = "sum"
+    MEAN = "mean"
+
+
+COUNTING_KINDS = (QueryKind.COUNT, QueryKind.IDS)
+COLUMN_KINDS = (QueryKind.SUM, QueryKind.MEAN)
+
+
+class NoiseChoice(StrEnum):
+    """Which noise is added; `auto` takes the family of least variance."""
+
+    AUTO = "auto"
+    LAPLACE = "laplace"
+    GAUSSIAN = "gaussian"
+
+
+class SinkKind(StrEnum):
+    """Where a release is published."""
+
+    PARQUET = "parquet"
+
+
+@cache
+def _time_zones() -> frozenset[str]:
+    return frozenset(available_timezones() - _NO_ZONES)
+
+
+def _read_time_zone(value: object) -> str:
+    name = read_text(value)
+    if name not in _time_zones():
+        guess = nearest(name, _time_zones()) or "UTC"
+        allowed = "a name of the IANA time zone database"
+        raise wrong(name, "is no known time zone", allowed=allowed, way_out=f"write for instance {guess}")
+    return name
+
+
+ReleaseName = Annotated[
+    str,
+    BeforeValidator(name_like("[A-Za-z][A-Za-z0-9_]{0,63}", "start with a letter; use letters, digits, _")),
+]
+QueryName = Annotated[
+    str, BeforeValidator(name_like("[a-z][a-z0-9_]{0,63}", "start with a-z; use only a-z, 0-9 and _"))
+]
+Population = Annotated[
+    str, BeforeValidator(name_like("[A-Za-z0-9_.-]{1,128}", "use only letters, digits, '_', '.' and '-'"))
+]
+Column = Annotated[str, BeforeValidator(read_text)]
+Location = Annotated[str, BeforeValidator(read_path)]
+TimeZone = Annotated[str, BeforeValidator(_read_time_zone)]
+OnMissing = Annotated[Missing, BeforeValidator(word_of(Missing))]
+Bound = Annotated[int, BeforeValidator(whole_number(1, 10**6))]
+Epsilon = Annotated[
+    Fraction,
+    BeforeValidator(
+        exact_number("0 < epsilon <= 100", lambda epsilon: 0 < epsilon <= 100, "write for instance 1.0")
+    ),
+]
+Delta = Annotated[
+    Fraction,
+    BeforeValidator(
+        exact_number(
+            "0 < delta <= 0.1",
+            lambda delta: 0 < delta <= Fraction(1, 10),
+            "pure epsilon is not offered yet: write a small positive delta, such as 1e-6",
+        )
+    ),
+]
+Amount = Annotated[
+    Fraction,
+    BeforeValidator(
+        decimal_number(
+            "a decimal from -1e15 to 1e15",
+            lambda amount: abs(amount) <= LARGEST_AMOUNT,
+            "choose a bound that real values reach; they are clamped to it",
+        )
+    ),
+]
+Step = Annotated[
+    Fraction,
+    BeforeValidator(
+        decimal_number(
+            "a decimal, 0 < step <= 1e15",
+            lambda step: 0 < step <= LARGEST_AMOUNT,
+            "write the precision that matters, such as 1 or 0.01, or leave `step` out",
+        )
+    ),
+]
