@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
@@ -48,8 +47,6 @@ def publish_parquet(
         # Whoever else is at work on this release finds it published when its copy is gone.
         for leftover in incoming.glob(f"{attempts}.*"):
             shutil.rmtree(leftover, ignore_errors=True)
-        with suppress(OSError):  # another release may be at work there
-            incoming.rmdir()
     except OSError as error:
         raise _unwritable(home, error) from None
     return target / FILE_NAME
