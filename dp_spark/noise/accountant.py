@@ -1,12 +1,4 @@
-"""Privacy losses as arrays, and what many of them compose to: an FFT under a tilt, its float error bounded.
-
-The law of the loss log(P / Q) is put on a grid by connect-the-dots: an atom between two grid points is split
-between them so that its mass under P and under Q is kept. The profile of the result is at or above the true
-one everywhere and equal to it on the grid, so whatever is composed from it errs toward more privacy.
-
-Source: Doroshenko et al. 2022, arXiv 2207.04380 (connect the dots); the split of single atoms is linear and
-adds up to their algorithm 1, without its differences of nearly equal deltas.
-"""
+"""What many privacy losses compose to: an FFT under a tilt, its float error bounded."""
 
 import math
 from collections.abc import Sequence
@@ -17,57 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-Floats = NDArray[np.float64]
+from dp_spark.noise.losses import LOSS_ERROR, MASS_ERROR, GridLaw, LossLaw, Repeated, on_grid
+from dp_spark.noise.tails import Floats
+
 Complexes = NDArray[np.complex128]
 
 _UNIT = 2.0**-53
 _FFT_ERROR = 8 * _UNIT  # times log2(size): relative l2 error of one transform, several times what is seen
-_LOSS_ERROR = 2.0**-45  # absolute and relative: logs of two rounded weights >= 2^-128 err by less
-_MASS_ERROR = 2.0**-49
 _OUTSIDE = 1e-12  # tilted mass outside the window; its share of delta is added
 _LARGEST_TILT = 1e5
 _LARGEST_SIZE = 2**24
-
-
-@dataclass(frozen=True, slots=True)
-class LossLaw:
-    """The loss of one cell: atoms of P with finite loss, and the mass where a neighbour never is.
-
-    Attributes:
-        losses: log(P / Q) at the atoms, shape (n,).
-        masses: their mass under P, shape (n,).
-        infinite: mass under P where Q is zero.
-    """
-
-    losses: Floats
-    masses: Floats
-    infinite: float
-
-
-@dataclass(frozen=True, slots=True)
-class GridLaw:
-    """A loss law on the multiples of `step`: masses of lowest, lowest + 1, ... times step.
-
-    Its profile is nowhere below that of the law it was made from.
-    """
-
-    step: float
-    lowest: int
-    masses: Floats
-    infinite: float
-
-    @property
-    def losses(self) -> Floats:
-        """The losses that `masses` belong to, shape (n,)."""
-        indices = np.arange(self.lowest, self.lowest + len(self.masses), dtype=np.float64)
-        return self.step * indices
-
-
-class Repeated(NamedTuple):
-    """A law and how many independent losses of it there are."""
-
-    law: LossLaw
-    times: int
 
 
 class Bracket(NamedTuple):
@@ -75,36 +26,6 @@ class Bracket(NamedTuple):
 
     lower: float
     upper: float
-
-
-def loss_law(log_masses: Floats, shift: int) -> LossLaw:
-    """The loss of noise on consecutive integers against itself moved by `shift` >= 1.
-
-    `log_masses` has shape (n,), is -inf where there is no mass, and need not be normalised. For symmetric
-    noise both directions have this law.
-    """
-    masses = np.exp(log_masses - log_masses.max())
-    masses /= masses.sum()
-    if shift >= len(masses):
-        return LossLaw(np.empty(0), np.empty(0), 1.0)
-    met = (masses[:-shift] > 0) & (masses[shift:] > 0)
-    losses = (log_masses[:-shift] - log_masses[shift:])[met]
-    return LossLaw(losses, masses[:-shift][met], float(masses[-shift:].sum() + masses[:-shift][~met].sum()))
-
-
-def on_grid(law: LossLaw, step: float) -> GridLaw:
-    """The law by connect-the-dots, rounded up: nowhere below the exact profile, float errors included."""
-    if not len(law.losses):
-        return GridLaw(step, 0, np.zeros(1), law.infinite)
-    losses = law.losses + _LOSS_ERROR * (1 + np.abs(law.losses))
-    below = np.floor(losses / step).astype(np.int64)
-    lowest = int(below.min())
-    upper_share = np.expm1(below * step - losses) / math.expm1(-step)
-    upper_share = np.clip(upper_share, 0.0, 1.0)
-    size = int(below.max()) - lowest + 2
-    masses: Floats = np.bincount(below - lowest, law.masses * (1 - upper_share), size).astype(np.float64)
-    masses[1:] += np.bincount(below - lowest, law.masses * upper_share, size)[:-1]
-    return GridLaw(step, lowest, masses * (1 + _MASS_ERROR), law.infinite * (1 + _MASS_ERROR))
 
 
 def fft_delta(parts: Sequence[Repeated], epsilon: float, *, precision: float = 1e-4) -> Bracket:
@@ -327,10 +248,10 @@ class _Cumulants:
 
 def _single_delta(law: LossLaw, epsilon: float) -> Bracket:
     """Bounds for one loss: a sum of positive terms, no grid."""
-    error = _LOSS_ERROR * (1 + np.abs(law.losses))
+    error = LOSS_ERROR * (1 + np.abs(law.losses))
     over = (np.maximum(law.losses + sign * error - epsilon, 0.0) for sign in (-1, 1))
     lower, upper = (law.infinite - float(np.sum(law.masses * np.expm1(-one))) for one in over)
-    return Bracket(max(0.0, lower * (1 - _MASS_ERROR)), min(1.0, upper * (1 + _MASS_ERROR)))
+    return Bracket(max(0.0, lower * (1 - MASS_ERROR)), min(1.0, upper * (1 + MASS_ERROR)))
 
 
 def _power(base: Complexes, times: int) -> Complexes:

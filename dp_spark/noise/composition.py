@@ -10,17 +10,8 @@ import numpy as np
 
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import wide
-from dp_spark.noise.accountant import (
-    Bracket,
-    GridLaw,
-    LossLaw,
-    Repeated,
-    fft_delta,
-    fft_epsilon,
-    grid_step,
-    loss_law,
-    on_grid,
-)
+from dp_spark.noise.accountant import Bracket, fft_delta, fft_epsilon, grid_step
+from dp_spark.noise.losses import GridLaw, LossLaw, Repeated, loss_law, mirrored, on_grid
 
 if TYPE_CHECKING:
     from dp_spark.noise.lattice import NoiseTable
@@ -94,10 +85,9 @@ def basic_sum(guarantees: Iterable[PrivacyGuarantee]) -> PrivacyGuarantee:
 
 def table_law(table: "NoiseTable", shift: int) -> LossLaw:
     """The loss of one cell of the frozen table moved by `shift`; by symmetry of both directions."""
-    half = wide.to_floats(table.weights)
     with np.errstate(divide="ignore"):
-        logs = np.log(half)
-    return loss_law(np.concatenate([logs[:0:-1], logs]), shift)
+        logs = np.log(wide.to_floats(table.weights))
+    return loss_law(mirrored(logs), shift)
 
 
 def slot_laws(slots: Sequence[Slot]) -> list[Repeated]:
@@ -190,11 +180,11 @@ def _unresolved(slot: Slot) -> float:
     """Mass of finite loss where a weight, or the one `distance` away, is below 2^44 units."""
     half = slot.table.weights
     large = (half[:, 0] > 0) | (half[:, 1] >= 2**_RESOLVED_BITS)
-    masses, resolved = (np.concatenate([one[:0:-1], one]) for one in (wide.to_floats(half), large))
+    masses, resolved = mirrored(wide.to_floats(half)), mirrored(large.astype(np.float64)) > 0
     shift = slot.distance
-    return (
-        float(masses[:-shift][~(resolved[:-shift] & resolved[shift:])].sum()) if shift < len(masses) else 0.0
-    )
+    if shift >= len(masses):
+        return 0.0
+    return float(masses[:-shift][~(resolved[:-shift] & resolved[shift:])].sum())
 
 
 def google_pmf(law: GridLaw) -> Any:

@@ -10,7 +10,9 @@ import numpy as np
 from scipy.integrate import quad
 
 from dp_spark.errors import PlanRefused
-from dp_spark.noise.families import FAMILIES, Floats, Real
+from dp_spark.noise.families import Real
+from dp_spark.noise.names import FAMILIES
+from dp_spark.noise.tails import Floats, two_sided
 
 _GRID = 2048  # points on each side, evenly and again in equal ratios, at which psi is looked at
 _DEEP = 750.0  # psi - psi(0) up to here is checked: beyond, the density is no positive float
@@ -64,8 +66,7 @@ class Custom:
 
     def log_cdf(self, x: Floats) -> Floats:
         """The log of the integral of the density, one tail at a time."""
-        tails = np.array([self._log_tail(abs(point)) for point in x])
-        return np.where(x <= 0, tails, np.log1p(-np.exp(tails)))
+        return two_sided(lambda sizes: np.array([self._log_tail(size) for size in sizes]), x)
 
     def _log_tail(self, x: float) -> float:
         """The log of P(X > x), x >= 0: relative to the density at x, over as far as it falls by e^-45."""

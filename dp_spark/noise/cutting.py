@@ -11,20 +11,23 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from numpy.typing import NDArray
 
+from dp_spark.errors import PlanRefused
 from dp_spark.noise.families import Family
 from dp_spark.noise.freezing import untruncated
-from dp_spark.noise.lattice import Mass, NoiseTable
+from dp_spark.noise.lattice import MAX_ENTRIES, Mass, NoiseTable
+from dp_spark.noise.tails import Floats
 
+# Of delta: what a cut may expose that is there only because tables end.
+CUT_SHARE = 1e-3
+# Lattice steps in a scale that make a coarse lattice as good as a fine one for a search.
+COARSE_STEPS = 48
 # A certified table spends delta up to this relative gap.
 TIGHTNESS = Fraction(1, 10**6)
 
 _EDGE_BITS = 52
 _BISECTIONS = 60
 _CORRECTIONS = 8
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +126,31 @@ def _least_cut(whole: Floats, shift: int, epsilon: float, delta: float) -> Cut |
         else:
             lower = middle
     return Cut.at(upper)
+
+
+def support_within(steps: float, *, limit: int = MAX_ENTRIES) -> int:
+    """The least whole support of at least `steps`, if a table of it has at most `limit` entries.
+
+    Raises:
+        PlanRefused: it has more.
+    """
+    support = math.ceil(steps)
+    if 2 * support + 1 > limit:
+        raise PlanRefused(
+            "noise_table_size",
+            f"the noise would need a table of about {2 * support + 1:.3g} values; at most {MAX_ENTRIES} fit",
+            way_out="give more epsilon, fewer max_groups, closer bounds, or a coarser grid step for sums",
+        )
+    return support
+
+
+def tail_masses(family: Family, depth: float, points: int) -> tuple[Floats, Floats]:
+    """A grid from 0 to where psi is at least `depth`, or to the end, and P(X >= x) on it up to a factor.
+
+    Both have shape (points + 1,).
+    """
+    end, origin = 1.0, float(family.psi(np.zeros(1))[0])
+    while end < family.end and family.psi(np.array([end]))[0] < depth:
+        end *= 2
+    grid = np.linspace(0.0, min(end, family.end), points + 1)
+    return grid, np.cumsum(np.exp(origin - family.psi(grid))[::-1])[::-1]

@@ -1,25 +1,22 @@
 """Symmetric log-concave noise families: one small law each, all behind one Protocol."""
 
 import math
-import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from flint import arb, fmpq
+from flint import arb
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaincc, log_ndtr
+from scipy.special import gammainc, log_ndtr
 
 from dp_spark.errors import PlanRefused
+from dp_spark.noise.rationals import ball, decimal, exact
+from dp_spark.noise.tails import Floats, log_upper_gamma, two_sided
 
-Floats = NDArray[np.float64]
 Real = TypeVar("Real", arb, NDArray[np.float64])
 
 _LOG_2 = math.log(2)
-_ASYMPTOTIC_FROM = 500.0  # here eight terms of the series of the upper gamma function leave 1e-17
 _LARGEST_EXPONENT = 64
 _LARGEST_CUT = 4096
 
@@ -94,7 +91,7 @@ class Laplace:
 
     def log_cdf(self, x: Floats) -> Floats:
         """On the left, x - log 2."""
-        return _two_sided(lambda tail: -tail - _LOG_2, x)
+        return two_sided(lambda tail: -tail - _LOG_2, x)
 
     def tail_ball(self, x: arb) -> arb:
         """e^-x / 2."""
@@ -170,11 +167,11 @@ class Subbotin:
     p: Fraction | float
 
     def __post_init__(self) -> None:
-        p = _exact("p", self.p)
+        p = exact("p", self.p)
         if not 1 <= p <= _LARGEST_EXPONENT:
             raise PlanRefused(
                 "noise_parameter",
-                f"subbotin({_decimal(p)}): p must lie in [1, {_LARGEST_EXPONENT}]",
+                f"subbotin({decimal(p)}): p must lie in [1, {_LARGEST_EXPONENT}]",
                 way_out="take p between 1 (Laplace) and 2 (Gaussian); larger p seldom has less variance",
             )
         object.__setattr__(self, "p", p)
@@ -182,7 +179,7 @@ class Subbotin:
     @property
     def name(self) -> str:
         """subbotin(p)."""
-        return f"subbotin({_decimal(Fraction(self.p))})"
+        return f"subbotin({decimal(Fraction(self.p))})"
 
     @property
     def slope(self) -> float:
@@ -212,11 +209,11 @@ class Subbotin:
     def log_cdf(self, x: Floats) -> Floats:
         """log(Q(1/p, abs(x)^p) / 2) on the left; Q is the regularised upper gamma function."""
         order = float(1 / self.p)
-        return _two_sided(lambda tail: _log_upper_gamma(order, tail ** float(self.p)) - _LOG_2, x)
+        return two_sided(lambda tail: log_upper_gamma(order, tail ** float(self.p)) - _LOG_2, x)
 
     def tail_ball(self, x: arb) -> arb:
         """Q(1/p, x^p) / 2."""
-        return self.psi(x).gamma_upper(_ball(1 / Fraction(self.p)), 1) / 2
+        return self.psi(x).gamma_upper(ball(1 / Fraction(self.p)), 1) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +233,11 @@ class TruncatedLaplace:
     slope: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
-        cut = _exact("cut", self.cut)
+        cut = exact("cut", self.cut)
         if not 0 < cut <= _LARGEST_CUT:
             raise PlanRefused(
                 "noise_parameter",
-                f"truncated_laplace({_decimal(cut)}): the cut must lie in (0, {_LARGEST_CUT}]",
+                f"truncated_laplace({decimal(cut)}): the cut must lie in (0, {_LARGEST_CUT}]",
                 way_out="take log(1 + (e^epsilon - 1) / (2 delta)), which spends delta on the cut alone",
             )
         object.__setattr__(self, "cut", cut)
@@ -248,7 +245,7 @@ class TruncatedLaplace:
     @property
     def name(self) -> str:
         """truncated_laplace(cut)."""
-        return f"truncated_laplace({_decimal(Fraction(self.cut))})"
+        return f"truncated_laplace({decimal(Fraction(self.cut))})"
 
     @property
     def end(self) -> float:
@@ -269,7 +266,7 @@ class TruncatedLaplace:
         """abs(x) up to the cut. A ball that touches the cut counts as inside."""
         size = abs(x)
         if isinstance(size, arb):
-            return arb("inf") if size > _ball(Fraction(self.cut)) else size
+            return arb("inf") if size > ball(Fraction(self.cut)) else size
         return np.where(size <= self.end, size, np.inf)
 
     def log_density(self, x: Floats) -> Floats:
@@ -283,86 +280,16 @@ class TruncatedLaplace:
             with np.errstate(divide="ignore"):
                 return -tail + np.log(-np.expm1(np.minimum(tail - self.end, 0.0))) - self.log_normaliser
 
-        return _two_sided(log_tail, x)
+        return two_sided(log_tail, x)
 
     def tail_ball(self, x: arb) -> arb:
         """(e^-x - e^-A) / (2 (1 - e^-A))."""
-        least = (-_ball(Fraction(self.cut))).exp()
+        least = (-ball(Fraction(self.cut))).exp()
         tail = ((-x).exp() - least) / (2 * (1 - least))
         return arb(0) if tail < 0 else tail
 
 
-FAMILIES: Mapping[str, Family] = MappingProxyType(
-    {family.name: family for family in (Laplace(), Logistic(), Gaussian())},
-)
-_WITH_PARAMETER: Mapping[str, Callable[[Fraction], Family]] = MappingProxyType(
-    {"subbotin": Subbotin, "truncated_laplace": TruncatedLaplace},
-)
-
-
-def family_named(text: str) -> Family:
-    """The family of this name: `laplace`, `logistic`, `gaussian`, `subbotin(1.5)`, `truncated_laplace(9)`.
-
-    Raises:
-        PlanRefused: there is none, or its parameter is out of range.
-    """
-    call = re.fullmatch(r"([a-z_]+)\(([0-9]+(?:[./][0-9]+)?)\)", text)
-    if text in FAMILIES:
-        return FAMILIES[text]
-    if call and call[1] in _WITH_PARAMETER and not re.search(r"/0+$", call[2]):
-        return _WITH_PARAMETER[call[1]](Fraction(call[2]))
-    known = ", ".join([*FAMILIES, *(f"{name}(number)" for name in _WITH_PARAMETER)])
-    raise PlanRefused(
-        "noise_unknown", f"there is no noise family {text[:80]!r}", way_out=f"take one of: {known}"
-    )
-
-
-def _two_sided(log_tail: Callable[[Floats], Floats], x: Floats) -> Floats:
-    """The log of F(x) by symmetry from log P(X > size), size >= 0."""
-    logs = log_tail(np.abs(x))
-    return np.where(x <= 0, logs, np.log1p(-np.exp(logs)))
-
-
-def _log_upper_gamma(order: float, x: Floats) -> Floats:
-    """The log of Q(order, x), order in (0, 1], also where Q itself underflows."""
-    far = np.maximum(x, _ASYMPTOTIC_FROM)
-    series, term = np.ones_like(far), np.ones_like(far)
-    for k in range(1, 9):
-        term = term * (order - k) / far
-        series = series + term
-    beyond = -far + (order - 1) * np.log(far) - math.lgamma(order) + np.log(series)
-    near = np.log(gammaincc(order, np.minimum(x, _ASYMPTOTIC_FROM)))
-    return np.where(x > _ASYMPTOTIC_FROM, beyond, near)
-
-
 def _power_ball(x: arb, p: Fraction) -> arb:
     if x.contains(0):
-        return arb(0) if x == 0 else arb(0).union(x.abs_upper() ** _ball(p))
-    return abs(x) ** _ball(p)
-
-
-def _exact(parameter: str, value: Fraction | float) -> Fraction:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise PlanRefused(
-            "noise_parameter", f"{parameter} = {value} is not a number", way_out="give a finite number"
-        )
-    return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
-
-
-def _decimal(value: Fraction) -> str:
-    """The finite decimal of `value` if there is one, else a / b."""
-    places = 0
-    rest = value.denominator
-    for prime in (2, 5):
-        count = 0
-        while rest % prime == 0:
-            rest, count = rest // prime, count + 1
-        places = max(places, count)
-    if rest > 1 or value < 0 or places == 0:
-        return str(value)
-    digits = str(value.numerator * 10**places // value.denominator).rjust(places + 1, "0")
-    return f"{digits[:-places]}.{digits[-places:]}"
-
-
-def _ball(value: Fraction) -> arb:
-    return arb(fmpq(value.numerator, value.denominator))
+        return arb(0) if x == 0 else arb(0).union(x.abs_upper() ** ball(p))
+    return abs(x) ** ball(p)

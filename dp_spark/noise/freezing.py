@@ -6,6 +6,7 @@ all weights, whichever the mass: a cell integrates the polynomial. Values near 0
 families without a series are computed one by one.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-from flint import arb, arb_mat, arb_series, ctx, fmpq
+from flint import arb, arb_mat, arb_series, ctx
 
 from dp_spark.noise import wide
 from dp_spark.noise.families import (
@@ -25,12 +26,15 @@ from dp_spark.noise.families import (
     Subbotin,
     TruncatedLaplace,
 )
+from dp_spark.noise.hyperbolic import Hyperbolic
 from dp_spark.noise.lattice import MAX_ENTRIES, RESOLVED_LOG, TOTAL, Mass, NoiseTable
+from dp_spark.noise.rationals import ball
 
 _WORKING_BITS = 184  # 128 of a weight, 22 of the sum; the rest makes an undecided floor a rarity
 _ORDER = 24  # terms of a Taylor polynomial
 _LONGEST_PANEL = 256
 _SHORTEST_PANEL = 4
+_STEP_BITS = 48
 _NARROWEST = 64  # a panel is at most this many times narrower than its distance from 0, or than 1/2
 
 
@@ -71,7 +75,7 @@ def freeze(
             f" and edge = {edge} lie in (0, 1]"
         )
     shape = _Shape(untruncated(family), step, support, mass, edge)
-    if not shape.family.psi(_ball(step) * (1 if mass is Mass.POINT else arb(0.5))) < RESOLVED_LOG:
+    if not shape.family.psi(ball(step) * (1 if mass is Mass.POINT else arb(0.5))) < RESOLVED_LOG:
         raise ValueError(f"step = {float(step)} leaves no weight beside 0; take a smaller one")
     if mass is Mass.CELL and not isinstance(shape.family, HasTailBall):
         raise ValueError(f"{family.name} has no tail in balls, so no cell masses; take point masses")
@@ -87,6 +91,12 @@ def freeze(
 def untruncated(family: Family) -> Family:
     """The family whose psi is finite everywhere and agrees with that of `family` inside its cut."""
     return Laplace() if isinstance(family, TruncatedLaplace) else family
+
+
+def step_below(scale: float) -> Fraction:
+    """1 / scale, rounded down to a dyadic fraction: the scale rounds up."""
+    mantissa, exponent = math.frexp(1 / scale)
+    return Fraction(math.floor(mantissa * 2**_STEP_BITS)) * Fraction(2) ** (exponent - _STEP_BITS)
 
 
 def floored(masses: list[arb], unit: arb) -> list[int] | None:
@@ -110,7 +120,7 @@ def completed(floors: list[int]) -> list[int]:
 def _floored_weights(shape: _Shape, bits: int, order: int) -> list[int] | None:
     with ctx.workprec(bits), _series_terms(order + 2):
         masses = _masses(shape, order)
-        masses[-1] *= _ball(shape.edge)
+        masses[-1] *= ball(shape.edge)
         return floored(masses, arb(TOTAL) / (2 * sum(masses[1:], start=arb(0)) + masses[0]))
 
 
@@ -119,7 +129,7 @@ def _masses(shape: _Shape, order: int) -> list[arb]:
     end, longest = shape.support + 1, min(_LONGEST_PANEL, int(2 / (_NARROWEST * shape.step)))
     masses: list[arb] = []
     length = _SHORTEST_PANEL
-    if isinstance(shape.family, Laplace | Logistic | Gaussian | Subbotin) and longest >= length:
+    if isinstance(shape.family, Laplace | Logistic | Gaussian | Hyperbolic | Subbotin) and longest >= length:
         masses = _one_by_one(shape, 0, min(end, _NARROWEST * length))
         while length <= longest:
             stop = end if 2 * length > longest else min(end, 2 * _NARROWEST * length)
@@ -129,12 +139,12 @@ def _masses(shape: _Shape, order: int) -> list[arb]:
 
 
 def _one_by_one(shape: _Shape, start: int, stop: int) -> list[arb]:
-    ball, family = _ball(shape.step), shape.family
+    step, family = ball(shape.step), shape.family
     if shape.mass is Mass.POINT:
-        return [(-family.psi(ball * n)).exp() for n in range(start, stop)]
+        return [(-family.psi(step * n)).exp() for n in range(start, stop)]
     assert isinstance(family, HasTailBall)  # `freeze` has refused all others
     whole = _integral(family)
-    tails = [whole * family.tail_ball(ball * (2 * n - 1) / 2) for n in range(max(start, 1), stop + 1)]
+    tails = [whole * family.tail_ball(step * (2 * n - 1) / 2) for n in range(max(start, 1), stop + 1)]
     centre = [whole - 2 * tails[0]] if start == 0 else []
     return centre + [inner - outer for inner, outer in pairwise(tails)]
 
@@ -143,24 +153,24 @@ def _in_panels(shape: _Shape, start: int, length: int, panels: int, order: int) 
     """Masses of `start` and on, `panels` times `length` of them."""
     if panels < 1:
         return []
-    ball = _ball(shape.step)
-    radius = ball * length / 2
+    step = ball(shape.step)
+    radius = step * length / 2
     rows = []
     for panel in range(panels):
-        middle = ball * (2 * (start + panel * length) + length - 1) / 2
+        middle = step * (2 * (start + panel * length) + length - 1) / 2
         series = _series(shape.family, middle, order)
         around = _series(shape.family, middle + arb(0, radius.upper()), order + 1)
         remainder = arb(0, ((around[order] * radius**order).abs_upper()))
         rows.append([*(series[k] for k in range(order)), remainder])
-    offsets = [ball * (2 * j - length + 1) / 2 for j in range(length)]
+    offsets = [step * (2 * j - length + 1) / 2 for j in range(length)]
     if shape.mass is Mass.POINT:
         powers = _powers(offsets, order)
         powers.append([arb(1)] * length)
     else:
-        lower = _powers([offset - ball / 2 for offset in offsets], order + 1)
-        upper = _powers([offset + ball / 2 for offset in offsets], order + 1)
+        lower = _powers([offset - step / 2 for offset in offsets], order + 1)
+        upper = _powers([offset + step / 2 for offset in offsets], order + 1)
         powers = [[(b - a) / k for a, b in zip(lower[k], upper[k], strict=True)] for k in range(1, order + 1)]
-        powers.append([ball] * length)
+        powers.append([step] * length)
     return list((arb_mat(rows) * arb_mat(powers)).entries())
 
 
@@ -185,7 +195,7 @@ def _series_terms(most: int) -> Iterator[None]:
 def _series(family: Family, middle: arb, order: int) -> arb_series:
     """exp(-psi) about `middle` > 0 to `order` terms.
 
-    Precondition: the family is one of these four, which `_masses` checks.
+    Precondition: the family is one of these five, which `_masses` checks.
     """
     x = arb_series([middle, 1], prec=order)
     if isinstance(family, Laplace):
@@ -195,8 +205,10 @@ def _series(family: Family, middle: arb, order: int) -> arb_series:
         return power / (1 + power) ** 2
     if isinstance(family, Gaussian):
         return (x * x / -2).exp()
+    if isinstance(family, Hyperbolic):
+        return (-family.psi(x)).exp()
     assert isinstance(family, Subbotin)
-    return (-(x ** _ball(Fraction(family.p)))).exp()
+    return (-(x ** ball(Fraction(family.p)))).exp()
 
 
 def _integral(family: Family) -> arb:
@@ -206,9 +218,5 @@ def _integral(family: Family) -> arb:
     if isinstance(family, Gaussian):
         return (2 * arb.pi()).sqrt()
     if isinstance(family, Subbotin):
-        return 2 * (1 + 1 / _ball(Fraction(family.p))).gamma()
+        return 2 * (1 + 1 / ball(Fraction(family.p))).gamma()
     return arb(1)
-
-
-def _ball(value: Fraction) -> arb:
-    return arb(fmpq(value.numerator, value.denominator))

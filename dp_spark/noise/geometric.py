@@ -13,12 +13,13 @@ from fractions import Fraction
 from functools import lru_cache, partial
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 from numpy.typing import NDArray
 
 from dp_spark.errors import PlanRefused
 from dp_spark.noise import wide
 from dp_spark.noise.composition import dominating_shift
+from dp_spark.noise.rationals import ball
 
 RATIO_BITS = 64
 WORDS_PER_DRAW = 2
@@ -114,7 +115,7 @@ class GeometricTable:
         with ctx.workprec(4 * wide.BITS):
             log_rate = (arb(self.ratio) / arb(2**RATIO_BITS)).log()
             exponent = Fraction(epsilon)
-            budget = arb(fmpq(exponent.numerator, exponent.denominator))
+            budget = ball(exponent)
             if not budget < -shift * log_rate:
                 return 0.0
             # In -shift <= n <= 0 the ratio P(n) / P(n + shift) is r^(-2 n - shift): positive terms from t on.
@@ -188,7 +189,7 @@ def pure_epsilon_table(epsilon: Fraction | float, sensitivity: int, max_groups: 
         )
     exponent = Fraction(epsilon) / shift
     with ctx.workprec(_WORKING_BITS):
-        power = (-arb(fmpq(exponent.numerator, exponent.denominator))).exp() * arb(2**RATIO_BITS)
+        power = (-ball(exponent)).exp() * arb(2**RATIO_BITS)
         ratio = int(power.upper().ceil().unique_fmpz() or 0)
     if ratio >= 2**RATIO_BITS or _thresholds_needed(ratio) > _MOST_THRESHOLDS:
         raise PlanRefused(
@@ -242,7 +243,7 @@ def _first_below(ratio: int, level: Fraction, *, strictly: bool) -> int:
         return 4 * NOISE_BOUND
     precision = 4 * _WORKING_BITS
     with ctx.workprec(precision):
-        log_level = arb(fmpq(level.numerator, level.denominator)).log()
+        log_level = ball(level).log()
         guess = int((log_level / (arb(ratio) / arb(2**RATIO_BITS)).log()).mid().floor().unique_fmpz() or 0)
     n = max(0, guess - 1)
     while not _is_below(ratio, n, level, strictly=strictly):
@@ -254,9 +255,7 @@ def _is_below(ratio: int, n: int, level: Fraction, *, strictly: bool) -> bool:
     """Whether r^n < level or r^n <= level, decided in balls; in integers if they are equal."""
     precision = 4 * _WORKING_BITS
     with ctx.workprec(precision):
-        gap = (arb(ratio) / arb(2**RATIO_BITS)).log() * n - arb(
-            fmpq(level.numerator, level.denominator)
-        ).log()
+        gap = (arb(ratio) / arb(2**RATIO_BITS)).log() * n - ball(level).log()
         if gap < 0:
             return True
         if gap > 0:

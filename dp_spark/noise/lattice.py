@@ -11,11 +11,12 @@ from enum import StrEnum
 from fractions import Fraction
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import ctx
 from numpy.typing import NDArray
 
 from dp_spark.noise import wide
 from dp_spark.noise.composition import dominating_shift
+from dp_spark.noise.rationals import ball
 
 TOTAL = 2**wide.BITS
 MAX_ENTRIES = 2**22
@@ -198,7 +199,7 @@ def _excess(weights: wide.Wide, shift: int, growth: int) -> int:
 def _exp_below(epsilon: Fraction) -> int:
     """The integer part of 2^128 e^epsilon, or at most a little less; epsilon at most 89."""
     with ctx.workprec(4 * wide.BITS):
-        power = arb(fmpq(epsilon.numerator, epsilon.denominator)).exp()
+        power = ball(epsilon).exp()
         below = (power * TOTAL).lower().floor().unique_fmpz()
     if below is None:
         raise ArithmeticError("e^epsilon was not resolved")

@@ -7,7 +7,8 @@ import numpy as np
 from flint import arb
 from scipy.optimize import brentq
 
-from dp_spark.noise.families import Family, Floats, HasTailBall
+from dp_spark.noise.families import Family, HasTailBall
+from dp_spark.noise.tails import Floats
 
 
 def log_cdf(family: Family, x: float) -> float:

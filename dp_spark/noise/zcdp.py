@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dp_spark.errors import PlanRefused
-from dp_spark.noise.accountant import Floats, LossLaw, Repeated, fft_delta, on_grid
+from dp_spark.noise.accountant import fft_delta
 from dp_spark.noise.composition import table_law
+from dp_spark.noise.losses import LossLaw, Repeated, on_grid
+from dp_spark.noise.tails import Floats
 
 if TYPE_CHECKING:
     from dp_spark.noise.lattice import NoiseTable

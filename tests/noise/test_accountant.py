@@ -9,20 +9,11 @@ import pytest
 from scipy.stats import norm
 
 from dp_spark.noise import wide
-from dp_spark.noise.accountant import (
-    GridLaw,
-    LossLaw,
-    Repeated,
-    compose_tilted,
-    fft_delta,
-    fft_epsilon,
-    grid_step,
-    loss_law,
-    on_grid,
-)
+from dp_spark.noise.accountant import compose_tilted, fft_delta, fft_epsilon, grid_step
 from dp_spark.noise.composition import google_pmf, table_law
 from dp_spark.noise.families import Family, Gaussian, Laplace, Logistic
 from dp_spark.noise.freezing import freeze
+from dp_spark.noise.losses import GridLaw, LossLaw, Repeated, loss_law, on_grid
 
 EPSILONS = (0.0, 0.3, 1.0, 2.7, 5.0)
 

@@ -21,8 +21,10 @@ from dp_spark.noise import (
     freeze,
     least_variance_noise,
 )
-from dp_spark.noise.calibrate import _certified, _checked_demand, _search
+from dp_spark.noise.calibrate import _certified
+from dp_spark.noise.demand import checked_demand
 from dp_spark.noise.families import Subbotin, TruncatedLaplace
+from dp_spark.noise.scales import search
 
 every_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES.keys())
 every_demand = pytest.mark.parametrize(
@@ -139,8 +141,8 @@ def test_gaussian_on_a_fine_lattice_is_the_analytic_gaussian(epsilon: float, del
 
 @every_family
 def test_a_search_that_came_out_too_low_is_corrected_by_the_certificate(family: Family) -> None:
-    demand = _checked_demand(0.7, 1e-4, 6, 1)
-    found = _search(family, demand)
+    demand = checked_demand(0.7, 1e-4, 6, 1)
+    found = search(family, demand)
     short = replace(found, scale=found.scale * (1 - 1e-6))
     table = _certified(short, demand)
     assert 0.999999e-4 <= table.privacy_delta(0.7) <= 1e-4

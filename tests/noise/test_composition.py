@@ -13,7 +13,6 @@ from scipy.stats import norm
 
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import FAMILIES, Family, basic_sum, dominating_shift, freeze, wide
-from dp_spark.noise.accountant import LossLaw
 from dp_spark.noise.composition import (
     Slot,
     composed_delta,
@@ -25,6 +24,7 @@ from dp_spark.noise.composition import (
 )
 from dp_spark.noise.families import Gaussian, Laplace
 from dp_spark.noise.lattice import NoiseTable
+from dp_spark.noise.losses import LossLaw
 
 GROWTHS = [Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(5, 2), Fraction(6), Fraction(40)]
 

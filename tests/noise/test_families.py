@@ -11,7 +11,6 @@ from scipy.integrate import quad
 from dp_spark.errors import PlanRefused
 from dp_spark.noise.custom import Custom
 from dp_spark.noise.families import (
-    FAMILIES,
     Family,
     Gaussian,
     HasTailBall,
@@ -19,9 +18,10 @@ from dp_spark.noise.families import (
     Logistic,
     Subbotin,
     TruncatedLaplace,
-    family_named,
 )
+from dp_spark.noise.hyperbolic import Hyperbolic
 from dp_spark.noise.laws import cdf_ball, log_cdf, log_mass, log_sf, quantile
+from dp_spark.noise.names import FAMILIES, family_named
 
 
 def huber(x: np.ndarray) -> np.ndarray:
@@ -40,6 +40,7 @@ MEMBERS: list[Family] = [
     *FAMILIES.values(),
     *map(Subbotin, (1, 1.18, Fraction(3, 2), 2, Fraction(10, 3), 7.5)),
     *map(TruncatedLaplace, (Fraction(1, 2), 3, 13.5, 100)),
+    *map(Hyperbolic, (0.5, Fraction(5, 3), 40)),
     *OWN,
 ]
 IN_BALLS = [family for family in MEMBERS if isinstance(family, HasTailBall)]
@@ -177,16 +178,23 @@ def test_families_are_found_by_their_own_name(family: Family) -> None:
 def test_names_are_canonical() -> None:
     assert dict(FAMILIES) == {"laplace": Laplace(), "logistic": Logistic(), "gaussian": Gaussian()}
     assert Subbotin(1.18) == Subbotin(Fraction("1.18")) == family_named("subbotin(1.180)")
-    names = [Subbotin(Fraction(10, 3)), Subbotin(1.18), Subbotin(2.0), TruncatedLaplace(0.05)]
+    names = [
+        Subbotin(Fraction(10, 3)),
+        Subbotin(1.18),
+        Subbotin(2.0),
+        TruncatedLaplace(0.05),
+        Hyperbolic(0.1),
+    ]
     assert [f.name for f in names] == [
-        "subbotin(10/3)", "subbotin(1.18)", "subbotin(2)", "truncated_laplace(0.05)",
+        "subbotin(10/3)", "subbotin(1.18)", "subbotin(2)", "truncated_laplace(0.05)", "hyperbolic(0.1)",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "Laplace", "subbotin", "subbotin()", "subbotin(0.9)", "subbotin(65)", "subbotin(1/0)", "laplace(2)",
-     "truncated_laplace(0)", "truncated_laplace(-1)", "subbotin(1e1)", "subbotin(2) ", "cauchy"],
+     "truncated_laplace(0)", "truncated_laplace(-1)", "hyperbolic(0)", "hyperbolic(1025)",
+     "subbotin(1e1)", "subbotin(2) ", "cauchy"],
 )  # fmt: skip
 def test_other_names_are_refused(text: str) -> None:
     with pytest.raises(PlanRefused) as refused:

@@ -16,14 +16,12 @@ from dp_spark.noise.freezing import freeze
 from dp_spark.noise.hyperbolic import Hyperbolic
 from dp_spark.noise.joint import (
     Part,
-    _checked,
-    _searched,
-    _Shape,
     calibrate_jointly,
     expected_std,
     least_variance_jointly,
 )
 from dp_spark.noise.lattice import NoiseTable
+from dp_spark.noise.one_scale import Shape, checked, searched
 
 WANTED = PrivacyGuarantee(Fraction(1), Fraction(1, 10**6))
 PURE = PrivacyGuarantee(Fraction(1), Fraction(0))
@@ -53,7 +51,7 @@ def test_variance_per_cell_is_that_of_the_design_within_a_percent(
     cells: int, p: str, variance: float
 ) -> None:
     family: Family = Gaussian() if p == "2" else Laplace() if p == "1" else Subbotin(Fraction(p))
-    found = _searched(_Shape(family), _checked([Part(1000, cells)], WANTED, 1))
+    found = searched(Shape(family), checked([Part(1000, cells)], WANTED, 1))
     assert found.variance == pytest.approx(variance, rel=0.01)
 
 

@@ -6,11 +6,12 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from dp_spark.noise.accountant import Repeated, fft_delta
+from dp_spark.noise.accountant import fft_delta
 from dp_spark.noise.composition import Slot, table_law
 from dp_spark.noise.families import Family, Gaussian, Laplace
 from dp_spark.noise.freezing import freeze
 from dp_spark.noise.lattice import NoiseTable
+from dp_spark.noise.losses import Repeated
 from dp_spark.noise.neighbours import Moves, add_remove_delta, replace_cases, replace_delta
 
 EPSILON = 1.5

@@ -10,16 +10,15 @@ from flint import arb, ctx, fmpq
 from dp_spark.errors import PlanRefused
 from dp_spark.noise.custom import Custom
 from dp_spark.noise.families import (
-    FAMILIES,
     Family,
     Gaussian,
     Laplace,
     Logistic,
     Subbotin,
     TruncatedLaplace,
-    family_named,
 )
 from dp_spark.noise.laws import cdf_ball
+from dp_spark.noise.names import FAMILIES, family_named
 from dp_spark.noise.privacy import (
     generic_log_delta,
     largest_shift,

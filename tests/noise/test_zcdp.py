@@ -9,10 +9,11 @@ import pytest
 from scipy.stats import norm
 
 from dp_spark.errors import PlanRefused
-from dp_spark.noise.accountant import Repeated, fft_delta
+from dp_spark.noise.accountant import fft_delta
 from dp_spark.noise.composition import table_law
 from dp_spark.noise.families import Family, Gaussian, Laplace, Logistic
 from dp_spark.noise.freezing import freeze
+from dp_spark.noise.losses import Repeated
 from dp_spark.noise.zcdp import discrete_gaussian_rho, l2_delta, law_zcdp, maximal_shifts, table_zcdp
 
 
