@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import NoiseTable
 from dp_spark.queries import Query, Total
 from dp_spark.release.spec import ReleaseSpec
@@ -82,14 +81,15 @@ class PlannedTotal:
     Attributes:
         total: what is summed, in its own integers.
         grid_steps: integers of the total in one step of the noise grid; the total is rounded to the grid.
-        guarantee: this total's share of the release's guarantee.
+        epsilon_alone: the epsilon that this total costs by itself at the release's delta. All totals are
+            calibrated together and cost less than the sum of these.
         table: the noise, in grid steps.
         saturation: totals are clamped to plus and minus this many grid steps, so that they always fit.
     """
 
     total: Total
     grid_steps: int
-    guarantee: PrivacyGuarantee
+    epsilon_alone: float
     table: NoiseTable
     saturation: int
 
@@ -125,10 +125,29 @@ class PlannedQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class NoiseDecision:
+    """Why the noise is as it is.
+
+    Attributes:
+        family: the law of all totals' noise.
+        runner_up: the best of another kind; None where the spec named the family.
+        ratio: variance of the runner-up over that of the family, good to about 1e-3.
+        over_floor: variance over the least that any integer noise can have, where that is known: for one
+            total in one group a unit; else None.
+    """
+
+    family: str
+    runner_up: str | None = None
+    ratio: float | None = None
+    over_floor: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReleasePlan:
     """Everything a run needs but the rows, the period and the key."""
 
     spec: ReleaseSpec
+    noise: NoiseDecision
     queries: tuple[PlannedQuery, ...]
     columns: tuple[OutputColumn, ...]
 

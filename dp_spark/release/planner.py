@@ -1,12 +1,14 @@
 """From a spec to its plan: shares of the guarantee, noise grids, calibrated tables, output columns."""
 
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
+from itertools import islice
 
 from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
-from dp_spark.noise import FAMILIES, NoiseTable, calibrate_lattice, least_variance_noise
+from dp_spark.noise import NoiseTable, Part, Slot, composed_epsilon, expected_std
 from dp_spark.queries import Bounds, ClampedColumn, Count, Ids, Mean, Query, Sum, Total
+from dp_spark.release.deciding import decided_noise
 from dp_spark.release.plan import (
     ColumnRole,
     ColumnType,
@@ -25,8 +27,8 @@ from dp_spark.release.spec import (
     output_columns,
 )
 
-# A noise grid this much finer than its scale costs nothing in variance and keeps a table small.
-SCALE_IN_GRID_STEPS = 1024
+# A noise grid this much finer than the noise costs nothing in variance and keeps a table small.
+STD_IN_GRID_STEPS = 1024
 # Row integers below 2^31 keep the sum over one partition (below 2^31 rows) within 64 bits.
 LARGEST_ROW_INTEGER = 2**31
 # Exact totals saturate here before rounding to the grid: twice as much still fits 64 bits.
@@ -37,26 +39,32 @@ _LARGEST_BIGINT = 2**63 - 1
 def plan_release(spec: ReleaseSpec) -> ReleasePlan:
     """The plan of `spec`; the same spec always gives the same plan.
 
-    The guarantee is divided into equal shares, one for each total.
+    No share of the guarantee is cut off for a total: all are calibrated together, by what they cost composed.
 
     Raises:
         PlanRefused: no noise table of a reasonable size meets a share, or numbers do not fit.
     """
     bounds = Bounds(spec.bounds.max_groups, spec.bounds.max_rows_per_group)
     asked = [(entry, query_of(entry)) for entry in spec.queries]
-    share = spec.guarantee.share(sum(len(query.totals(bounds)) for _, query in asked))
-    table_for = cache(lambda sensitivity: _noise_table(spec.noise, share, sensitivity, bounds.max_groups))
-
-    def planned(total: Total) -> PlannedTotal:
-        grid = grid_steps(total.sensitivity, share.epsilon, bounds.max_groups)
-        table = table_for(-(-total.sensitivity // grid))
-        return PlannedTotal(total, grid, share, table, _saturation(total.step * grid, table))
-
+    totals = [total for _, query in asked for total in query.totals(bounds)]
+    grids = _grids(totals, spec.guarantee, bounds.max_groups)
+    parts = [
+        Part(-(-total.sensitivity // grid), bounds.max_groups)
+        for total, grid in zip(totals, grids, strict=True)
+    ]
+    tables, decision = decided_noise(spec.noise, parts, spec.guarantee)
+    alone = {
+        table: composed_epsilon([Slot(table, bounds.max_groups)], spec.guarantee.delta) for table in tables
+    }
+    planned = iter(
+        PlannedTotal(total, grid, alone[table], table, _saturation(total.step * grid, table))
+        for total, grid, table in zip(totals, grids, tables, strict=True)
+    )
     queries = tuple(
-        PlannedQuery(entry.name, entry.kind, query, tuple(map(planned, query.totals(bounds))))
+        PlannedQuery(entry.name, entry.kind, query, tuple(islice(planned, len(query.totals(bounds)))))
         for entry, query in asked
     )
-    return ReleasePlan(spec, queries, _output_columns(spec, queries))
+    return ReleasePlan(spec, decision, queries, _output_columns(spec, queries))
 
 
 def query_of(entry: QuerySpec) -> Query:
@@ -90,23 +98,22 @@ def _default_step(lower: Fraction, upper: Fraction) -> Fraction:
     return step
 
 
-def grid_steps(sensitivity: int, epsilon: Fraction, max_groups: int) -> int:
-    """Integers of a total in one step of its noise grid.
+def _grids(totals: Sequence[Total], guarantee: PrivacyGuarantee, max_groups: int) -> list[int]:
+    """Integers of each total in one step of its noise grid, all as fine against the noise to come."""
+    std = expected_std([Part(total.sensitivity, max_groups) for total in totals], guarantee)
+    return [grid_steps(total.sensitivity, max(1, int(STD_IN_GRID_STEPS / std))) for total in totals]
 
-    Coarse enough that the noise scale stays near SCALE_IN_GRID_STEPS, and of the octave below that the one
-    that raises the sensitivity least by rounding: not at all where it divides it.
+
+def grid_steps(sensitivity: int, finest: int) -> int:
+    """Integers of a total in one grid step, such that a unit moves it by at most `finest` steps.
+
+    Of the octave below that, the grid that raises the sensitivity least by rounding: not at all where it
+    divides it.
     """
-    finest = max(1, int(SCALE_IN_GRID_STEPS * epsilon / max_groups))
     if sensitivity <= finest:
         return 1
     grids = {-(-sensitivity // steps) for steps in range((finest + 1) // 2, finest + 1)}
     return min(grids, key=lambda grid: (grid * -(-sensitivity // grid), grid))
-
-
-def _noise_table(noise: str, share: PrivacyGuarantee, sensitivity: int, max_groups: int) -> NoiseTable:
-    if noise == "auto":
-        return least_variance_noise(share.epsilon, share.delta, sensitivity, max_groups)
-    return calibrate_lattice(FAMILIES[noise], share.epsilon, share.delta, sensitivity, max_groups)
 
 
 def _saturation(grid: Fraction, table: NoiseTable) -> int:

@@ -293,7 +293,7 @@ queries:
   - {name: flights, kind: count}
   - {name: mean_delay, kind: mean, column: dep_delay, lower: -30, upper: 120}
   - {name: planes, kind: ids}
-noise: auto                                       # auto, laplace or gaussian
+noise: auto                                       # or laplace, logistic, gaussian
 
 # Whose budget pays: made by `dp-spark ledger`, never by a run.
 budget: {population: my_planes}

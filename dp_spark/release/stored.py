@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
 
-from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import NoiseTable
 from dp_spark.queries import ClampedColumn, Measure, MeasureKind, Total
 from dp_spark.release.plan import (
     ColumnRole,
     ColumnType,
+    NoiseDecision,
     OutputColumn,
     PlannedQuery,
     PlannedTotal,
@@ -28,6 +28,7 @@ def plan_to_bytes(plan: ReleasePlan) -> bytes:
     document = {
         "format": FORMAT,
         "spec": json.loads(plan.spec.canonical_json()),
+        "noise": asdict(plan.noise),
         "queries": [[_total_to_json(planned) for planned in query.totals] for query in plan.queries],
         "columns": [_column_to_json(column) for column in plan.columns],
     }
@@ -55,7 +56,8 @@ def plan_from_bytes(body: bytes, tables: Mapping[str, bytes]) -> ReleasePlan:
         )
         for entry, totals in zip(spec.queries, document["queries"], strict=True)
     )
-    return ReleasePlan(spec, queries, tuple(map(_column_from_json, document["columns"])))
+    decision = NoiseDecision(**document["noise"])
+    return ReleasePlan(spec, decision, queries, tuple(map(_column_from_json, document["columns"])))
 
 
 def _total_to_json(planned: PlannedTotal) -> dict[str, Any]:
@@ -67,8 +69,7 @@ def _total_to_json(planned: PlannedTotal) -> dict[str, Any]:
         "sensitivity": total.sensitivity,
         "step": str(total.step),
         "grid_steps": planned.grid_steps,
-        "epsilon": str(planned.guarantee.epsilon),
-        "delta": str(planned.guarantee.delta),
+        "epsilon_alone": planned.epsilon_alone,
         "table": planned.table.digest,
         "saturation": planned.saturation,
     }
@@ -81,7 +82,7 @@ def _total_from_json(stored: Mapping[str, Any], noise: Mapping[str, NoiseTable])
     return PlannedTotal(
         total=Total(stored["name"], measure, stored["sensitivity"], Fraction(stored["step"])),
         grid_steps=stored["grid_steps"],
-        guarantee=PrivacyGuarantee(Fraction(stored["epsilon"]), Fraction(stored["delta"])),
+        epsilon_alone=stored["epsilon_alone"],
         table=noise[stored["table"]],
         saturation=stored["saturation"],
     )

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee
-from dp_spark.release.plan import COVERAGE, ReleasePlan
+from dp_spark.release.plan import COVERAGE, NoiseDecision, ReleasePlan
 from dp_spark.report.plain import as_plain
 from dp_spark.report.promises import limits, protects
 from dp_spark.report.worth import ClampFacts, QueryFacts, TotalFacts, clamp_facts, query_facts, total_facts
@@ -140,8 +140,9 @@ class ReleaseFacts:
         clamped: the public bounds of each column that is read.
         groups: the groups that are released.
         coverage: of all intervals.
-        noise: the family that the spec asks for.
-        totals: what gets noise, and which share of the guarantee.
+        noise: what the spec asks for.
+        decision: the law that it led to, the next best, and how far from the least possible.
+        totals: what gets noise, and what each costs alone.
         queries: what each answer will be worth.
         cost: what the ledger takes, or None if no ledger was asked.
         sealed: what became of it, or None before.
@@ -160,6 +161,7 @@ class ReleaseFacts:
     groups: GroupFacts
     coverage: Fraction
     noise: str
+    decision: NoiseDecision
     totals: tuple[TotalFacts, ...]
     queries: tuple[QueryFacts, ...]
     cost: CostFacts | None
@@ -189,6 +191,7 @@ def release_facts(
         groups=_group_facts(tuple(spec.group_by), spec.group_keys()),
         coverage=COVERAGE,
         noise=str(spec.noise),
+        decision=plan.noise,
         totals=total_facts(plan),
         queries=query_facts(plan),
         cost=None if budget is None else _cost_facts(spec.guarantee, budget, charged=sealed is not None),

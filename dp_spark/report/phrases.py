@@ -101,9 +101,27 @@ def total_name(total: TotalFacts) -> str:
     return f"{total.query}: {total.component}"
 
 
-def share(total: TotalFacts, facts: ReleaseFacts) -> str:
-    """A total's part of the epsilon of the release."""
-    return f"{figures(100 * total.epsilon / facts.guarantee.epsilon, 3)} %"
+def decision(facts: ReleaseFacts) -> str:
+    """Why the noise is as it is."""
+    made = facts.decision
+    texts = [f"Noise: {made.family}"]
+    if made.runner_up is not None and made.ratio is not None:
+        texts.append(f"next best: {made.runner_up}, with {made.ratio:.4f} times its variance")
+    if made.over_floor is not None:
+        texts.append(f"no integer noise can have less than 1/{figures(made.over_floor, 4)} of its variance")
+    return "; ".join(texts) + "."
+
+
+def together(facts: ReleaseFacts) -> str:
+    """How the totals share the guarantee."""
+    if len(facts.totals) == 1:
+        return "The one total has the whole guarantee."
+    alone = figures(sum(each.epsilon_alone for each in facts.totals), 3)
+    return (
+        f"All {len(facts.totals)} totals are calibrated together: composed they cost epsilon "
+        f"{exact(facts.guarantee.epsilon)} at delta {exact(facts.guarantee.delta)}; alone, at that delta, "
+        f"they would cost what stands here, {alone} in all."
+    )
 
 
 def ledger(cost: CostFacts) -> tuple[tuple[str, str], ...]:

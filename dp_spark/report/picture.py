@@ -70,10 +70,15 @@ class Ruler:
 
 
 def shared_epsilon(facts: ReleaseFacts) -> tuple[Segment, ...]:
-    """The epsilon of the release as one bar, a segment for each total."""
-    whole = facts.guarantee.epsilon
+    """What the totals cost alone as one bar, a segment for each."""
+    whole = sum(each.epsilon_alone for each in facts.totals)
     return _bar(
-        (each.epsilon / whole, total_style(i), phrases.total_name(each), exact(each.epsilon))
+        (
+            Fraction(each.epsilon_alone / whole),
+            total_style(i),
+            phrases.total_name(each),
+            figures(each.epsilon_alone, 3),
+        )
         for i, each in enumerate(facts.totals)
     )
 

@@ -26,7 +26,8 @@ def print_facts(console: Console, facts: ReleaseFacts) -> None:
     if any(query.references for query in facts.queries):
         heading = "Answers whose noise depends on the size of the group"
         _section(console, heading, _references(console, facts))
-    _section(console, "How the guarantee is shared", _shares(console, facts))
+    told = Text(f"{phrases.together(facts)} {phrases.decision(facts)}")
+    _section(console, "How the guarantee is shared", told, _shares(console, facts))
     _section(console, "The noise of each total, in value", _noise(console, facts))
     _section(console, "Cost", _pairs(phrases.ledger(facts.cost)) if facts.cost else Text(phrases.NO_LEDGER))
     if facts.sealed:
@@ -65,14 +66,9 @@ def _references(console: Console, facts: ReleaseFacts) -> Table:
 
 
 def _shares(console: Console, facts: ReleaseFacts) -> Table:
-    table = _table(console, "total", numbers=("share", "epsilon", "delta"))
+    table = _table(console, "total", numbers=("epsilon alone",))
     for total in facts.totals:
-        table.add_row(
-            _text(phrases.total_name(total)),
-            phrases.share(total, facts),
-            exact(total.epsilon),
-            exact(total.delta),
-        )
+        table.add_row(_text(phrases.total_name(total)), figures(total.epsilon_alone))
     return table
 
 

@@ -35,14 +35,13 @@ class ClampFacts:
 
 @dataclass(frozen=True, slots=True)
 class TotalFacts:
-    """A total, its share of the guarantee and its noise; all numbers in value.
+    """A total, what it costs alone, and its noise; all numbers in value.
 
     Attributes:
         query: the query that needs it.
         component: its name there.
         counts: what it adds up: `rows`, `values`, `units` or a column.
-        epsilon: its share.
-        delta: its share.
+        epsilon_alone: what it would cost by itself, at the release's delta.
         family: the law of its noise.
         sensitivity: by how much one unit moves one group at most.
         sensitivity_all_groups: the same, over all groups that one unit may touch.
@@ -57,8 +56,7 @@ class TotalFacts:
     query: str
     component: str
     counts: str
-    epsilon: Fraction
-    delta: Fraction
+    epsilon_alone: float
     family: str
     sensitivity: Fraction
     sensitivity_all_groups: Fraction
@@ -162,8 +160,7 @@ def _total_facts(query: str, planned: PlannedTotal, max_groups: int) -> TotalFac
         query=query,
         component=planned.total.name,
         counts=_counts(planned),
-        epsilon=planned.guarantee.epsilon,
-        delta=planned.guarantee.delta,
+        epsilon_alone=planned.epsilon_alone,
         family=planned.table.family,
         sensitivity=sensitivity,
         sensitivity_all_groups=sensitivity * max_groups,

@@ -13,7 +13,7 @@ from dp_spark.release.spec.release import (
     SinkSpec,
     UnitSpec,
 )
-from dp_spark.release.spec.values import Every, InputFormat, Missing, NoiseChoice, QueryKind, SinkKind
+from dp_spark.release.spec.values import Every, InputFormat, Missing, QueryKind, SinkKind
 
 __all__ = [
     "MAX_GROUP_KEYS",
@@ -29,7 +29,6 @@ __all__ = [
     "InputFormat",
     "InputSpec",
     "Missing",
-    "NoiseChoice",
     "PeriodSpec",
     "QueryKind",
     "QuerySpec",

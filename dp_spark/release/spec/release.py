@@ -19,6 +19,7 @@ from dp_spark.release.spec.groups import Axis, GroupsSpec, group_problems
 from dp_spark.release.spec.part import Part
 from dp_spark.release.spec.queries import QuerySpec, read_query
 from dp_spark.release.spec.values import (
+    AUTO_NOISE,
     Bound,
     Column,
     Delta,
@@ -26,12 +27,12 @@ from dp_spark.release.spec.values import (
     Every,
     InputFormat,
     Location,
-    NoiseChoice,
     OnMissing,
     Population,
     ReleaseName,
     SinkKind,
     TimeZone,
+    read_noise,
 )
 
 
@@ -116,7 +117,7 @@ class ReleaseSpec(Part, frozen=True):
     queries: Annotated[
         tuple[Annotated[QuerySpec, PlainValidator(read_query)], ...], BeforeValidator(read_list)
     ] = Field(examples=["[{name: flights, kind: count}]"])
-    noise: Annotated[NoiseChoice, BeforeValidator(word_of(NoiseChoice))] = NoiseChoice.AUTO
+    noise: Annotated[str, BeforeValidator(read_noise)] = AUTO_NOISE
     budget: BudgetSpec = Field(examples=["{population: nyc_planes}"])
     publish: Annotated[tuple[SinkSpec, ...], BeforeValidator(read_list)] = Field(
         examples=["[{sink: parquet, path: out/flights_by_origin}]"]

@@ -8,6 +8,8 @@ from zoneinfo import available_timezones
 
 from pydantic import BeforeValidator
 
+from dp_spark.errors import PlanRefused
+from dp_spark.noise import FAMILIES, family_named
 from dp_spark.release.problems import nearest, wrong
 from dp_spark.release.reading import (
     decimal_number,
@@ -58,18 +60,33 @@ COUNTING_KINDS = (QueryKind.COUNT, QueryKind.IDS)
 COLUMN_KINDS = (QueryKind.SUM, QueryKind.MEAN)
 
 
-class NoiseChoice(StrEnum):
-    """Which noise is added; `auto` takes the family of least variance."""
-
-    AUTO = "auto"
-    LAPLACE = "laplace"
-    GAUSSIAN = "gaussian"
-
-
 class SinkKind(StrEnum):
     """Where a release is published."""
 
     PARQUET = "parquet"
+
+
+AUTO_NOISE = "auto"  # the family of least variance
+_NOISE = "auto | laplace | logistic | gaussian | {subbotin: 1.5}"
+
+
+def read_noise(value: object) -> str:
+    """`auto`, or the canonical name of a family."""
+    match value:
+        case {"subbotin": exponent} if len(value) == 1:  # type: ignore[arg-type]
+            text = f"subbotin({exponent})"
+        case str():
+            text = value
+        case _:
+            raise wrong(value, "is no noise", allowed=_NOISE, way_out="write auto")
+    if text == AUTO_NOISE:
+        return text
+    try:
+        if not text.startswith(("subbotin(", *FAMILIES)):
+            raise wrong(value, "is not known", allowed=_NOISE, way_out="write auto, or a family of the list")
+        return family_named(text).name
+    except PlanRefused as refusal:
+        raise wrong(value, refusal.message, allowed=_NOISE, way_out=refusal.way_out) from None
 
 
 @cache

@@ -1,0 +1,53 @@
+"""Which noise a release gets: the law of least variance for the whole request, and how good it is."""
+
+from collections.abc import Sequence
+
+from dp_spark.guarantee import PrivacyGuarantee
+from dp_spark.noise import (
+    NoiseTable,
+    Part,
+    calibrate_jointly,
+    family_named,
+    least_variance_jointly,
+    tightest_table,
+    variance_floor,
+)
+from dp_spark.release.plan import NoiseDecision
+from dp_spark.release.spec.values import AUTO_NOISE
+
+_LARGEST_FLOOR = 64  # sensitivities up to here have a linear program of moderate size
+
+
+def decided_noise(
+    noise: str, parts: Sequence[Part], guarantee: PrivacyGuarantee
+) -> tuple[tuple[NoiseTable, ...], NoiseDecision]:
+    """A table for each part, certified together, and the reasons.
+
+    Raises:
+        PlanRefused: no tables of a reasonable size meet the guarantee.
+    """
+    if noise != AUTO_NOISE:
+        tables = calibrate_jointly(family_named(noise), parts, guarantee)
+        return tables, NoiseDecision(noise, over_floor=_over_floor(tables, parts, guarantee))
+    choice = least_variance_jointly(parts, guarantee)
+    tables, family = choice.tables, choice.family
+    if _is_one_cell(parts) and parts[0].sensitivity == 1:
+        tightest = tightest_table(guarantee.epsilon, guarantee.delta)
+        if tightest.variance < tables[0].variance:
+            tables, family = (tightest,), f"truncated {tightest.family}"
+    over_floor = _over_floor(tables, parts, guarantee)
+    return tables, NoiseDecision(family, choice.runner_up, choice.ratio, over_floor)
+
+
+def _is_one_cell(parts: Sequence[Part]) -> bool:
+    return len(parts) == 1 and parts[0].cells == 1
+
+
+def _over_floor(
+    tables: Sequence[NoiseTable], parts: Sequence[Part], guarantee: PrivacyGuarantee
+) -> float | None:
+    """Variance over the least of any integer noise, for one total in one group; else nothing is known."""
+    if not _is_one_cell(parts) or parts[0].sensitivity > _LARGEST_FLOOR:
+        return None
+    floor = variance_floor(guarantee.epsilon, guarantee.delta, parts[0].sensitivity)
+    return tables[0].variance / floor
