@@ -21,6 +21,8 @@ ledger_app = typer.Typer(help="The privacy ledger: explicit, recorded commands."
 budget_app = typer.Typer(help="What a population may lose over its lifetime.", no_args_is_help=True)
 app.add_typer(ledger_app, name="ledger")
 ledger_app.add_typer(budget_app, name="budget")
+noise_app = typer.Typer(help="The noise families and what they cost.", no_args_is_help=True)
+app.add_typer(noise_app, name="noise")
 
 SpecFile = Annotated[Path, typer.Argument(help="YAML file of the release.", show_default=False)]
 ProfileFile = Annotated[
@@ -130,6 +132,26 @@ def demo(as_json: AsJson = False) -> None:
         from dp_spark.cli.demo import run_demo
 
         run_demo(as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@noise_app.command("plot")
+def noise_plot(
+    directory: Annotated[Path, typer.Argument(help="Where to write PNG and SVG files.")] = Path(),
+    only: Annotated[
+        str | None, typer.Option(help="One picture: epsilon, cells, horizon, profiles or separation.")
+    ] = None,
+    epsilon: Annotated[str, typer.Option(help="Of all but the first picture: 0.1 to 10.")] = "1",
+    delta: Annotated[str, typer.Option(help="Of cells and horizon: 1e-9 to 0.01.")] = "1e-6",
+    as_json: AsJson = False,
+) -> None:
+    """Draw variance against epsilon, cells and horizon, privacy profiles and the separation theorem."""
+
+    def action() -> None:
+        from dp_spark.cli.noise_plot import noise_plot
+
+        noise_plot(directory, which=only, epsilon=epsilon, delta=delta, as_json=as_json)
 
     _end(action, as_json=as_json)
 
