@@ -30,8 +30,7 @@ def calibrate_lattice(
     Never above delta. For one cell within a relative 1e-6 below it: the scale is within a relative 1e-6 of
     the least, given that the cut of the tails may expose delta / 1000, and the cut then spends what is
     left. For several cells the lesser table of two: that one, under the l1 lemma, and one within 1e-3 of
-    delta by `composed_delta`. `sensitivity` is in grid steps and per cell,
-    for at most `max_groups` cells.
+    delta by `composed_delta`. `sensitivity` is in grid steps and per cell, for at most `max_groups` cells.
 
     Raises:
         PlanRefused: a parameter is out of range, or no table of 2^22 entries and 128 bits can meet it.

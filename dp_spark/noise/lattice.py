@@ -142,10 +142,9 @@ class NoiseTable:
 
         The value is the least n whose cumulative weight exceeds the word.
         """
-        cumulative = wide.running_sums(self._all_weights())[
-            :-1
-        ]  # only the last one is 2^128, above all words
-        return wide.count_at_most(cumulative, words) - self.support
+        cumulative = wide.running_sums(self._all_weights())
+        below_total = cumulative[:-1]  # the last one is 2^128, above all words, and does not fit a row
+        return wide.count_at_most(below_total, words) - self.support
 
     def to_bytes(self) -> bytes:
         """The canonical bytes: one line of text for the parameters, then 16 bytes a weight of 0..K.

@@ -169,18 +169,7 @@ def certified(found: Found, request: Request) -> tuple[NoiseTable, ...]:
 
     scale = _least(delta_at, request.delta * _AIM, found.scale, within=_WITHIN, finest=2e-9)
     for attempt in range(_ATTEMPTS):
-        frozen: dict[tuple[int, float, int], NoiseTable] = {}
-        for part in request.parts:
-            wanted = (part.sensitivity, part.weight, part.cells)
-            if wanted not in frozen:
-                frozen[wanted] = freeze(
-                    family,
-                    step_below(scale * part.sensitivity / part.weight),
-                    supports[part.sensitivity, part.weight],
-                    sensitivity=part.sensitivity,
-                    max_groups=part.cells,
-                )
-        tables = tuple(frozen[part.sensitivity, part.weight, part.cells] for part in request.parts)
+        tables = _frozen(family, scale, supports, request.parts)
         slots = [
             Slot(table, part.cells, request.horizon)
             for table, part in zip(tables, request.parts, strict=True)
@@ -194,6 +183,23 @@ def certified(found: Found, request: Request) -> tuple[NoiseTable, ...]:
         " than noise of 128 bits, composed, can prove",
         way_out="take a larger delta (above 1e-12) or a shorter horizon",
     )
+
+
+def _frozen(
+    family: Family, scale: float, supports: dict[tuple[int, float], int], parts: Sequence[Part]
+) -> tuple[NoiseTable, ...]:
+    """The table of each part at lambda = `scale`; equal parts share one."""
+    frozen = {
+        part: freeze(
+            family,
+            step_below(scale * part.sensitivity / part.weight),
+            supports[part.sensitivity, part.weight],
+            sensitivity=part.sensitivity,
+            max_groups=part.cells,
+        )
+        for part in dict.fromkeys(parts)
+    }
+    return tuple(frozen[part] for part in parts)
 
 
 def _least(

@@ -20,7 +20,15 @@ _TOLERANCE = 2.0**-23  # relative, of the scale
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The outcome of a search, not certified: the float scale and the variance at it."""
+    """The outcome of a search, not certified.
+
+    Attributes:
+        family: what was searched.
+        mass: how its density becomes a law.
+        reach: where the tails are cut, on the standard member.
+        scale: the least scale, in grid steps.
+        variance: at that scale, in squared grid steps.
+    """
 
     family: Family
     mass: Mass

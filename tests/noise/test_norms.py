@@ -46,7 +46,7 @@ def test_the_withdrawn_reduction_breaks_its_promise(p: float, cells: int, width:
     spread = cells ** (-1 / p) / scale
     truth = composed_delta(noise, spread, cells, 1.0, width=width)
     assert truth == pytest.approx(delta, rel=0.01, abs=0)
-    assert truth == pytest.approx(composed_delta(noise, spread, cells, 1.0, width=2 * width), rel=1e-3)
+    assert truth == pytest.approx(composed_delta(noise, spread, cells, 1.0, width=2 * width), rel=1e-3, abs=0)
 
 
 @pytest.mark.parametrize("cells", [20, 2000])
