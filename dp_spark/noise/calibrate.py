@@ -73,7 +73,7 @@ def tightest_table(epsilon: Fraction | float, delta: Fraction | float) -> NoiseT
     demand = checked_demand(epsilon, delta, 1, 1)
     scale = 1 / float(demand.epsilon)
     reach = max(0.0, math.log(-math.expm1(-float(demand.epsilon)) / 2 / float(demand.delta))) + 1.0
-    support = support_within(reach * scale) + 1
+    support = support_within(math.ceil(reach * scale) + 1)
     table = _spent(Laplace(), Mass.POINT, demand.epsilon, support, demand)
     if table is None:
         raise unresolved(demand)
