@@ -173,12 +173,16 @@ def _exact(value: object, allowed: str) -> Fraction:
             value,
             "is not a number",
             allowed=allowed,
-            way_out="write digits 0-9, such as 0.5, 1e-6 or 1/3, without '_', ',', '+', blank, unit or leading "
-            "0 (at most 64 characters, an exponent of at most 2 digits)",
+            way_out="write digits 0-9, such as 0.5, 1e-6 or 1/3, without '_', ',', '+', blank, unit or "
+            "leading 0 (at most 64 characters, an exponent of at most 2 digits)",
         )
     if max(abs(exact.numerator), exact.denominator) > _LARGEST_TERM:
         raise wrong(value, "has too many digits", allowed=allowed, way_out="round it")
     return exact
+
+
+def _longest(text: str) -> int:
+    return _LONGEST_RATIO if "/" in text else 64
 
 
 def decimal_text(exact: Fraction) -> str:
