@@ -19,6 +19,7 @@ _WHOLE = re.compile(r"0|[1-9][0-9]{0,19}")
 _NUMBER = re.compile(
     r"-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?|-?(0|[1-9][0-9]*)/[1-9][0-9]*"
 )
+_LONGEST_RATIO = 700  # characters: every fraction that is read can be read again from its text, n/d
 _LARGEST_TERM = 2**1000  # a fraction of two such integers, unless 0, is not 0 as a float either
 
 V = TypeVar("V")
@@ -157,22 +158,31 @@ def decimal_number(
 
 
 def _exact(value: object, allowed: str) -> Fraction:
-    if isinstance(value, Rational) and not isinstance(value, bool):
-        exact = Fraction(int(value.numerator), int(value.denominator))
-        if max(abs(exact.numerator), exact.denominator) <= _LARGEST_TERM:
-            return exact
-        raise wrong(value, "has too many digits", allowed=allowed, way_out="round it")
     text = float.__repr__(value) if isinstance(value, float) else value
     text = str(text) if isinstance(text, Decimal) else text
-    if isinstance(text, str) and len(text) <= 64 and _NUMBER.fullmatch(text):
-        return Fraction(text)
-    raise wrong(
-        value,
-        "is not a number",
-        allowed=allowed,
-        way_out="write digits 0-9, such as 0.5, 1e-6 or 1/3, without '_', ',', '+', blank, unit or leading 0 "
-        "(at most 64 characters, an exponent of at most 2 digits)",
-    )
+    if isinstance(text, Rational) and not isinstance(text, bool):
+        exact = Fraction(int(text.numerator), int(text.denominator))
+    elif (
+        isinstance(text, str)
+        and len(text) <= (_LONGEST_RATIO if "/" in text else 64)
+        and _NUMBER.fullmatch(text)
+    ):
+        exact = Fraction(text)
+    else:
+        raise wrong(
+            value,
+            "is not a number",
+            allowed=allowed,
+            way_out="write digits 0-9, such as 0.5, 1e-6 or 1/3, without '_', ',', '+', blank, unit or "
+            "leading 0 (at most 64 characters, an exponent of at most 2 digits)",
+        )
+    if max(abs(exact.numerator), exact.denominator) > _LARGEST_TERM:
+        raise wrong(value, "has too many digits", allowed=allowed, way_out="round it")
+    return exact
+
+
+def _longest(text: str) -> int:
+    return _LONGEST_RATIO if "/" in text else 64
 
 
 def decimal_text(exact: Fraction) -> str:

@@ -520,6 +520,12 @@ def test_a_fraction_is_read_back_from_its_text(epsilon):
     assert spec.guarantee.epsilon == epsilon
 
 
+@pytest.mark.parametrize("delta", ["1e-70", "1e-99", Fraction(1, 2**1000), Fraction(3, 2**999 + 1)])
+def test_a_spec_with_a_number_of_many_digits_is_read_back_from_its_canonical_form(delta):
+    spec = ReleaseSpec(**with_value("guarantee.delta", delta))
+    assert spec_from_canonical(spec.canonical_json()) == spec
+
+
 @given(st.integers(1, 10**6))
 @settings(deadline=None)
 def test_a_whole_number_is_read_back_from_its_text(rows):
