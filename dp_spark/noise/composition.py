@@ -104,29 +104,52 @@ def slot_laws(slots: Sequence[Slot]) -> list[Repeated]:
 def composed_delta(slots: Sequence[Slot], epsilon: Fraction | float) -> float:
     """An upper bound of delta at `epsilon` >= 0 of everything in `slots`, all of it fixed in advance.
 
-    Connect-the-dots laws of the frozen tables, composed by dp-accounting; the float error of its transforms
-    and what one unit of a weight may hide of smaller shifts are added. Not a filter: see math.md section 3.
-    Below a composed delta of about 1e-12 this is loose (dp-accounting floors near 1e-15).
+    The larger of two accountants on the same grid: dp-accounting (pessimistic), and the upper end of our own
+    `fft_composed_delta`, which carries its float error and what one unit of a weight may hide of smaller
+    shifts. Not a filter: see math.md section 3.
+
+    Raises:
+        ArithmeticError: dp-accounting, with the float error of its transforms, stays below what the other
+            proves to be reached.
+    """
+    own, google = fft_composed_delta(slots, epsilon), google_composed_delta(slots, epsilon)
+    if google.upper < own.lower * (1 - 1e-6):
+        raise ArithmeticError(f"two accountants disagree: {google.upper:.9g} is below {own.lower:.9g}")
+    return max(google.lower, own.upper)
+
+
+def google_composed_delta(slots: Sequence[Slot], epsilon: Fraction | float) -> Bracket:
+    """Delta by dp-accounting with the slack of freezing: as it computes it, and with its float error added.
+
+    The error bounds a sum over bins by the root of their number times the l2 error of the transform: large
+    where many draws meet a small delta.
     """
     if not epsilon >= 0:
         raise ValueError(f"epsilon = {epsilon} must not be negative")
     laws, slack = slot_laws(slots), freezing_slack(slots, float(epsilon))
     at = max(0.0, float(epsilon) - slack.epsilon)
     composed, error = _google_composed(laws, grid_step(laws, at, PRECISION))
-    return min(1.0, max(float(composed.get_delta_for_epsilon(at)), 0.0) + error + slack.delta)
+    computed = max(float(composed.get_delta_for_epsilon(at)), 0.0) * (1 + slack.epsilon) + slack.delta
+    return Bracket(min(1.0, computed), min(1.0, computed + error))
 
 
 def composed_epsilon(slots: Sequence[Slot], delta: Fraction | float) -> float:
-    """The least epsilon >= 0 at which `composed_delta`, on one grid, is at most `delta`; infinity if none."""
+    """An epsilon >= 0, hardly above the least, at which `composed_delta` is at most `delta`.
+
+    Infinity if there is none: a cut has more mass than `delta`.
+    """
     laws, wanted = slot_laws(slots), float(delta)
-    guess = fft_epsilon(laws, wanted, precision=1e-2)
-    if not math.isfinite(guess):
+    epsilon = fft_epsilon(laws, wanted, precision=PRECISION)
+    if not math.isfinite(epsilon):
         return math.inf
-    slack = freezing_slack(slots, guess * 1.01 + 0.01)
-    composed, error = _google_composed(laws, grid_step(laws, guess, PRECISION))
-    if error + slack.delta >= wanted:
-        return math.inf
-    return float(composed.get_epsilon_for_delta(wanted - error - slack.delta)) + slack.epsilon
+    for widen in (1e-5, 1e-4, 1e-3, 1e-2, 1e-1):
+        slack = freezing_slack(slots, epsilon)
+        if slack.delta >= wanted:
+            return math.inf
+        if composed_delta(slots, epsilon) <= wanted:
+            return epsilon
+        epsilon = epsilon * (1 + widen) + 1e-9
+    raise ArithmeticError(f"no epsilon near {epsilon:.6g} was certified")
 
 
 def fft_composed_delta(slots: Sequence[Slot], epsilon: Fraction | float) -> Bracket:
@@ -137,19 +160,7 @@ def fft_composed_delta(slots: Sequence[Slot], epsilon: Fraction | float) -> Brac
     laws, slack = slot_laws(slots), freezing_slack(slots, float(epsilon))
     at = max(0.0, float(epsilon) - slack.epsilon)
     lower, upper = fft_delta(laws, at, precision=PRECISION)
-    return Bracket(lower, min(1.0, upper + slack.delta))
-
-
-def cross_checked_delta(slots: Sequence[Slot], epsilon: Fraction | float) -> float:
-    """`composed_delta` and the FFT accountant, whichever is larger.
-
-    Raises:
-        ArithmeticError: dp-accounting's bound is below what the other proves to be reached.
-    """
-    bound, own = composed_delta(slots, epsilon), fft_composed_delta(slots, epsilon)
-    if bound < own.lower * (1 - 1e-6):
-        raise ArithmeticError(f"two accountants disagree: {bound:.9g} is below {own.lower:.9g}")
-    return max(bound, own.upper)
+    return Bracket(lower, min(1.0, upper * (1 + slack.epsilon) + slack.delta))
 
 
 class Slack(NamedTuple):
@@ -164,7 +175,9 @@ def freezing_slack(slots: Sequence[Slot], epsilon: float) -> Slack:
 
     The lesser of two bounds for k draws. Additive: k entries (1 + e^epsilon) units. Multiplicative, for
     large epsilon: weights of at least 2^44 units err by r = 2^-44, so on them losses err by 2 r a draw, there
-    and back; the mass under either law where one of the two weights is smaller is counted whole, twice.
+    and back, and delta by a factor within 1 + the slack in epsilon; the mass under either law where one of
+    the two weights is smaller is counted whole, twice. Both compare with the log-concave law truncated at
+    the support that is drawn; a shift smaller than the resolved support has no more unresolved mass.
     """
     ratio = 2.0**-_RESOLVED_BITS
     draws = sum(slot.draws for slot in slots)
@@ -202,7 +215,7 @@ def _google_composed(laws: Sequence[Repeated], step: float) -> tuple[Any, float]
         one = google_pmf(grid)
         many = one.self_compose(times, _TRUNCATED) if times > 1 else one
         norm = math.sqrt(float(np.sum(grid.masses**2)))
-        rounding = _GOOGLE_FFT_ERROR * math.log2(many.size + 2)
+        rounding = _GOOGLE_FFT_ERROR * math.log2(many.size + 2) * math.sqrt(many.size)
         error += times * rounding * norm if times > 1 else 0.0
         composed = many if composed is None else composed.compose(many)
     return composed, error

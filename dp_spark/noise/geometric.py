@@ -116,7 +116,7 @@ class GeometricTable:
             log_rate = (arb(self.ratio) / arb(2**RATIO_BITS)).log()
             exponent = Fraction(epsilon)
             budget = ball(exponent)
-            if not budget < -shift * log_rate:
+            if budget >= -shift * log_rate:
                 return 0.0
             # In -shift <= n <= 0 the ratio P(n) / P(n + shift) is r^(-2 n - shift): positive terms from t on.
             start = math.floor(float((-budget / log_rate - shift) / 2)) if exponent else -(shift // 2)

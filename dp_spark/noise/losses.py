@@ -19,7 +19,7 @@ from dp_spark.noise.tails import Floats
 # Absolute, and relative to a loss: logs of two rounded weights >= 2^-128 err by less.
 LOSS_ERROR = 2.0**-45
 # Relative, of a sum of masses.
-MASS_ERROR = 2.0**-49
+MASS_ERROR = 2.0**-45
 
 
 @dataclass(frozen=True, slots=True)

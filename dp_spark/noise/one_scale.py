@@ -9,7 +9,7 @@ import numpy as np
 from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise.accountant import fft_delta
-from dp_spark.noise.composition import PRECISION, Slot, cross_checked_delta
+from dp_spark.noise.composition import PRECISION, Slot, composed_delta
 from dp_spark.noise.cutting import COARSE_STEPS, CUT_SHARE, support_within, tail_masses
 from dp_spark.noise.demand import checked_count, checked_delta, checked_epsilon
 from dp_spark.noise.families import Family
@@ -174,7 +174,7 @@ def certified(found: Found, request: Request) -> tuple[NoiseTable, ...]:
             Slot(table, part.cells, request.horizon)
             for table, part in zip(tables, request.parts, strict=True)
         ]
-        if cross_checked_delta(slots, request.epsilon) <= request.delta:
+        if composed_delta(slots, request.epsilon) <= request.delta:
             return tables
         scale *= 1 + 4.0**attempt * 1e-7
     raise PlanRefused(

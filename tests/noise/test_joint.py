@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
-from dp_spark.noise.composition import Slot, cross_checked_delta
+from dp_spark.noise.composition import Slot, composed_delta
 from dp_spark.noise.families import Family, Gaussian, Laplace, Subbotin
 from dp_spark.noise.freezing import freeze
 from dp_spark.noise.hyperbolic import Hyperbolic
@@ -31,7 +31,7 @@ FIVE = [Part(64, 3), Part(50, 3), Part(7, 3), Part(32, 3, weight=2.0), Part(1, 3
 
 def spent(tables: tuple[NoiseTable, ...], parts: list[Part], epsilon: Fraction, horizon: int = 1) -> float:
     slots = [Slot(table, part.cells, horizon) for table, part in zip(tables, parts, strict=True)]
-    return cross_checked_delta(slots, epsilon)
+    return composed_delta(slots, epsilon)
 
 
 TABLE = [
