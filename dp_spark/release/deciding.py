@@ -1,6 +1,7 @@
 """Which noise a release gets: the law of least variance for the whole request, and how good it is."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import (
@@ -15,7 +16,8 @@ from dp_spark.noise import (
 from dp_spark.release.plan import NoiseDecision
 from dp_spark.release.spec.values import AUTO_NOISE
 
-_LARGEST_FLOOR = 64  # sensitivities up to here have a linear program of moderate size
+# The linear program of the floor is of moderate size up to this sensitivity and down to this epsilon.
+_LARGEST_SENSITIVITY, _LEAST_EPSILON = 64, Fraction(1, 100)
 
 
 def decided_noise(
@@ -47,7 +49,8 @@ def _over_floor(
     tables: Sequence[NoiseTable], parts: Sequence[Part], guarantee: PrivacyGuarantee
 ) -> float | None:
     """Variance over the least of any integer noise, for one total in one group; else nothing is known."""
-    if not _is_one_cell(parts) or parts[0].sensitivity > _LARGEST_FLOOR:
+    moderate = guarantee.epsilon >= _LEAST_EPSILON and parts[0].sensitivity <= _LARGEST_SENSITIVITY
+    if not _is_one_cell(parts) or not moderate:
         return None
     floor = variance_floor(guarantee.epsilon, guarantee.delta, parts[0].sensitivity)
-    return tables[0].variance / floor
+    return float(tables[0].variance / floor)
