@@ -175,7 +175,7 @@ WRONG = [
     ("queries.1.kind", "summ", "count | ids | sum | mean"),
     ("queries.1.kind", ["sum"], "count | ids | sum | mean"),
     *(("queries.0.name", each, "[a-z][a-z0-9_]{0,63}") for each in ("Flights", "1a", "a b", "a" * 65, "é")),
-    ("noise", "cauchy", "auto | laplace | gaussian"),
+    ("noise", "cauchy", "auto | laplace | logistic | gaussian | {subbotin: 1.5}"),
     *(("budget.population", each, "[A-Za-z0-9_.-]{1,128}") for each in ("a b", "a/b", "é", "a" * 129)),
     ("publish.0.sink", "table", "parquet"),
     *((path, [], "1 entry or more") for path in ("group_by", "queries", "publish", "groups.public")),
@@ -524,6 +524,33 @@ def test_a_fraction_is_read_back_from_its_text(epsilon):
 def test_a_spec_with_a_number_of_many_digits_is_read_back_from_its_canonical_form(delta):
     spec = ReleaseSpec(**with_value("guarantee.delta", delta))
     assert spec_from_canonical(spec.canonical_json()) == spec
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("auto", "auto"),
+        ("logistic", "logistic"),
+        ({"subbotin": "1.5"}, "subbotin(1.5)"),
+        ({"subbotin": "3/2"}, "subbotin(1.5)"),
+        ("subbotin(1.5)", "subbotin(1.5)"),
+    ],
+)
+def test_noise_is_kept_by_the_canonical_name_of_its_family(written, name):
+    spec = ReleaseSpec(**with_value("noise", written))
+    assert spec.noise == name
+    assert spec_from_canonical(spec.canonical_json()) == spec
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"subbotin": "0.5"}, {"subbotin": "1.5)x("}, {"subbotin": 1.5, "p": 2}, {"cauchy": 1}, {}, [], 1, "",
+        "truncated_laplace(3)", "laplace(2)", "LAPLACE",
+    ],
+)  # fmt: skip
+def test_noise_that_is_none_is_refused(written):
+    assert "noise" in refusal(with_value("noise", written))
 
 
 @given(st.integers(1, 10**6))
