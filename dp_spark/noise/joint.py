@@ -87,17 +87,23 @@ def least_variance_jointly(parts: Sequence[Part], guarantee: PrivacyGuarantee, *
     """The tables of `calibrate_jointly` for the family, shape and cut of least mean relative variance.
 
     Each variance counts relative to (sensitivity / weight)^2. Laplace, logistic, Gaussian, Subbotin,
-    hyperbolic and their truncations compete; only the winner is frozen.
+    hyperbolic and their truncations compete; the first of them that frozen tables certify is the winner.
 
     Raises:
         PlanRefused: as in `calibrate_jointly`, if no family has tables that fit.
     """
     request = checked(parts, guarantee, horizon)
     ranking = sorted(_candidates(request), key=lambda found: found.variance)
-    winner = ranking[0]
-    other = next((one for one in ranking if one.shape.kind != winner.shape.kind), winner)
-    tables = certified(winner, request)
-    return Choice(tables, winner.shape.name, other.shape.name, other.variance / winner.variance)
+    refusals: list[PlanRefused] = []
+    for winner in ranking:
+        try:
+            tables = certified(winner, request)
+        except PlanRefused as refusal:
+            refusals.append(refusal)
+            continue
+        other = next((one for one in ranking if one.shape.kind != winner.shape.kind), winner)
+        return Choice(tables, winner.shape.name, other.shape.name, other.variance / winner.variance)
+    raise refusals[0]
 
 
 def expected_std(parts: Sequence[Part], guarantee: PrivacyGuarantee, *, horizon: int = 1) -> float:

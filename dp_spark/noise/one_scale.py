@@ -188,17 +188,28 @@ def certified(found: Found, request: Request) -> tuple[NoiseTable, ...]:
 def _frozen(
     family: Family, scale: float, supports: dict[tuple[int, float], int], parts: Sequence[Part]
 ) -> tuple[NoiseTable, ...]:
-    """The table of each part at lambda = `scale`; equal parts share one."""
-    frozen = {
-        part: freeze(
-            family,
-            step_below(scale * part.sensitivity / part.weight),
-            supports[part.sensitivity, part.weight],
-            sensitivity=part.sensitivity,
-            max_groups=part.cells,
-        )
-        for part in dict.fromkeys(parts)
-    }
+    """The table of each part at lambda = `scale`; equal parts share one.
+
+    Raises:
+        PlanRefused: the noise is so small that 128 bits leave no weight beside 0.
+    """
+    try:
+        frozen = {
+            part: freeze(
+                family,
+                step_below(scale * part.sensitivity / part.weight),
+                supports[part.sensitivity, part.weight],
+                sensitivity=part.sensitivity,
+                max_groups=part.cells,
+            )
+            for part in dict.fromkeys(parts)
+        }
+    except ValueError as failure:
+        raise PlanRefused(
+            "noise_resolution",
+            f"{family.name} noise cannot be frozen at this guarantee: {failure}",
+            way_out="take a smaller epsilon (below 40)",
+        ) from None
     return tuple(frozen[part] for part in parts)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
+from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import (
     NoiseTable,
@@ -17,6 +18,7 @@ from dp_spark.release.plan import NoiseDecision
 from dp_spark.release.spec.values import AUTO_NOISE
 
 # The linear program of the floor is of moderate size up to this sensitivity and down to this epsilon.
+_LEAST_FLOOR = 1e-6  # below this its solver's own error counts
 _LARGEST_SENSITIVITY, _LEAST_EPSILON = 64, Fraction(1, 100)
 
 
@@ -34,11 +36,18 @@ def decided_noise(
     choice = least_variance_jointly(parts, guarantee)
     tables, family = choice.tables, choice.family
     if _is_one_cell(parts) and parts[0].sensitivity == 1:
-        tightest = tightest_table(guarantee.epsilon, guarantee.delta)
-        if tightest.variance < tables[0].variance:
+        tightest = _tightest(guarantee)
+        if tightest is not None and tightest.variance < tables[0].variance:
             tables, family = (tightest,), f"truncated {tightest.family}"
     over_floor = _over_floor(tables, parts, guarantee)
     return tables, NoiseDecision(family, choice.runner_up, choice.ratio, over_floor)
+
+
+def _tightest(guarantee: PrivacyGuarantee) -> NoiseTable | None:
+    try:
+        return tightest_table(guarantee.epsilon, guarantee.delta)
+    except PlanRefused:
+        return None
 
 
 def _is_one_cell(parts: Sequence[Part]) -> bool:
@@ -52,5 +61,8 @@ def _over_floor(
     moderate = guarantee.epsilon >= _LEAST_EPSILON and parts[0].sensitivity <= _LARGEST_SENSITIVITY
     if not _is_one_cell(parts) or not moderate:
         return None
-    floor = variance_floor(guarantee.epsilon, guarantee.delta, parts[0].sensitivity)
-    return float(tables[0].variance / floor)
+    try:
+        floor = variance_floor(guarantee.epsilon, guarantee.delta, parts[0].sensitivity)
+    except PlanRefused:  # what is only told must not decide
+        return None
+    return float(tables[0].variance / floor) if floor > _LEAST_FLOOR else None
