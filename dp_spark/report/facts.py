@@ -55,7 +55,7 @@ class SealedRelease:
         published: the places that hold them.
         reserved_at: when it was charged.
         sealed_at: when nothing could follow any more; None before.
-        library_version: the dp_spark that drew the noise.
+        dp_spark_version: the dp_spark that drew the noise.
     """
 
     release_id: str
@@ -64,7 +64,7 @@ class SealedRelease:
     published: tuple[str, ...]
     reserved_at: datetime
     sealed_at: datetime | None
-    library_version: str
+    dp_spark_version: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ def outcome(sealed: SealedRelease) -> tuple[tuple[str, str], ...]:
         *(("published", place) for place in sealed.published),
         ("reserved", _moment(sealed.reserved_at)),
         ("sealed", _moment(sealed.sealed_at) if sealed.sealed_at else "not yet"),
-        ("made by", f"dp_spark {sealed.library_version}"),
+        ("made by", f"dp_spark {sealed.dp_spark_version}"),
     )
 
 

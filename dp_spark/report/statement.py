@@ -72,7 +72,7 @@ def sealed_release(record: ReleaseRecord, sealed_at: datetime) -> SealedRelease:
         published=tuple(copy.target for copy in record.publications),
         reserved_at=record.reserved_at,
         sealed_at=sealed_at,
-        library_version=__version__,
+        dp_spark_version=__version__,
     )
 
 

@@ -83,7 +83,7 @@ def sealed() -> SealedRelease:
         published=("parquet out/flights_by_origin",),
         reserved_at=datetime(2013, 1, 6, 1, 2, 3, tzinfo=UTC),
         sealed_at=datetime(2013, 1, 6, 1, 4, 0, tzinfo=UTC),
-        library_version="0.1.0",
+        dp_spark_version="0.1.0",
     )
 
 

@@ -83,7 +83,7 @@ SCHEMA = {
         "published": [None],
         "reserved_at": None,
         "sealed_at": None,
-        "library_version": None,
+        "dp_spark_version": None,
     },
 }
 

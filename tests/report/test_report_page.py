@@ -120,7 +120,7 @@ def hostile(statement):
             state=HOSTILE,
             artefact_digest=HOSTILE,
             published=(HOSTILE,),
-            library_version=HOSTILE,
+            dp_spark_version=HOSTILE,
         ),
     )
 

@@ -94,7 +94,7 @@ def test_without_a_ledger_it_says_so(plan):
 def test_a_statement_names_the_release_its_rows_and_places(statement, sealed):
     text = printed(statement)
     assert text.startswith(f"Statement of {sealed.release_id}")
-    for word in (sealed.artefact_digest, *sealed.published, sealed.library_version, "2013-01-06 01:04:00"):
+    for word in (sealed.artefact_digest, *sealed.published, sealed.dp_spark_version, "2013-01-06 01:04:00"):
         assert word in text
 
 
