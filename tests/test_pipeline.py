@@ -366,3 +366,21 @@ def test_a_restricted_zone_that_moved_after_staging_is_no_reason_to_fail(
     world.profile = replace(world.profile, staging=world.home / "elsewhere")
     assert world.run(no_spark).charged is None
     assert world.state("2024-03-01") is ReleaseState.SEALED
+
+
+def test_an_input_that_went_away_after_the_charge_does_not_claim_that_nothing_was_charged(
+    world: World, spark: SparkSession
+) -> None:
+    rows = world.home / "in" / "rows.parquet"
+    whole = rows.read_bytes()
+
+    def lose(step: Step) -> None:
+        if step is Step.READ:
+            rows.unlink()
+
+    with pytest.raises(InputRefused) as refusal:
+        world.run(lambda: spark, observe=lose)
+    assert "nothing was charged" not in str(refusal.value)
+    assert (world.spent, world.state("2024-03-01")) == (1, ReleaseState.READING)
+    rows.write_bytes(whole)
+    assert world.run(lambda: spark).charged is None

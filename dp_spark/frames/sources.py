@@ -74,12 +74,12 @@ def _mixed(source: InputSpec, what: str) -> InputRefused:
     return InputRefused(
         "input_mixed",
         f"input.path = {source.path!r} holds {what}: which columns a row has would depend on its file",
-        way_out="write all files alike, or name the directory of those that are; nothing was charged",
+        way_out="write all files alike, or name the directory of those that are",
     )
 
 
 def _not_readable(source: InputSpec, condition: str) -> InputRefused:
-    way_out = "check input.path and input.format; nothing was charged"
+    way_out = "check input.path and input.format"
     if condition == "PARQUET_TYPE_ILLEGAL":
         way_out = (
             "a column has a type that Spark does not read, most often timestamps in nanoseconds: write them "
