@@ -3,50 +3,43 @@
 from collections.abc import Sequence
 from functools import partial
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from dp_spark.frames.groups import key_columns, number_groups
-from dp_spark.frames.partition import (
-    GROUP,
-    ROWS,
-    UNIT,
-    UNIT_HASH,
-    UNITS,
-    partial_names,
-    partial_schema,
-    partition_totals,
-)
+from dp_spark.frames.numbering import GroupNumbers
+from dp_spark.frames.packing import BUCKET, BUCKETS_AT_MOST, GROUP, Coding, Packing, packed
+from dp_spark.frames.partition import EXCESS, ROWS, UNITS, partial_names, partial_schema, partition_totals
 from dp_spark.frames.sources import in_period, quoted
 from dp_spark.queries import Bounds, ClampedColumn, MeasureKind, Total
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.planner import LARGEST_TOTAL
 
+# A longer text travels as its digest, so that no batch of rows outgrows what Arrow can hold.
+LONGEST_TEXT = 1024
+
 
 def exact_totals(
     frame: DataFrame, *, plan: ReleasePlan, window: PeriodWindow, bounding_key: bytes
 ) -> DataFrame:
-    """A row for each group that has rows: GROUP and a 64-bit integer total_0, total_1, ... of each total.
+    """A row for each group that has rows: GROUP, EXCESS and a 64-bit integer total_0, total_1, ... .
 
     Totals are exact whatever the order, partitions or size of the input, and stand in the order of
-    `plan.queries`. The key travels inside the function that Python workers run, never in an expression.
+    `plan.queries`. EXCESS counts contributions beyond the bounds, found by a second look at what was kept:
+    0, unless the code is wrong. The key travels inside the functions that Python workers run, never in an
+    expression.
     """
     columns = clamped_columns(plan)
-    bounds = Bounds(plan.spec.bounds.max_groups, plan.spec.bounds.max_rows_per_group)
-    total_rows = partial(partition_totals, key=bounding_key, bounds=bounds, columns=len(columns))
-    partials = (
-        _countable_rows(frame, plan, window, columns)
-        .repartition(UNIT)
-        .mapInArrow(total_rows, partial_schema(len(columns)))
-    )
+    partials = _bounded(frame, plan, window, columns, bounding_key)
     sums = [F.sum(F.col(name).cast("decimal(20,0)")).alias(name) for name in partial_names(len(columns))]
     totals = [planned.total for query in plan.queries for planned in query.totals]
     return (
         partials.groupBy(GROUP)
         .agg(*sums)
         .select(
-            GROUP, *(_saturated(_total(total, columns)).alias(f"total_{i}") for i, total in enumerate(totals))
+            GROUP,
+            F.col(EXCESS).cast("long").alias(EXCESS),
+            *(_saturated(_total(total, columns)).alias(f"total_{i}") for i, total in enumerate(totals)),
         )
     )
 
@@ -57,28 +50,68 @@ def clamped_columns(plan: ReleasePlan) -> list[ClampedColumn]:
     return list(dict.fromkeys(column for column in used if column is not None))
 
 
-def _countable_rows(
-    frame: DataFrame, plan: ReleasePlan, window: PeriodWindow, columns: Sequence[ClampedColumn]
+def _bounded(
+    frame: DataFrame,
+    plan: ReleasePlan,
+    window: PeriodWindow,
+    columns: Sequence[ClampedColumn],
+    key: bytes,
 ) -> DataFrame:
-    """Rows of the period with a unit and a public group: unit, its hash, integer values, group number."""
+    """Sums of each partition and group over the rows that count: one shuffle, of packed rows by unit."""
     spec = plan.spec
-    rows = frame if spec.period is None else frame.where(in_period(frame, spec.period.column, window))
-    unit = F.col(quoted(spec.unit.column)).cast("string")
-    values = [_in_steps(column).alias(f"value_{i}") for i, column in enumerate(columns)]
+    packing = Packing(
+        units=1,
+        numbers=GroupNumbers(spec.group_keys()),
+        values=[Coding(column) for column in columns],
+        buckets=_buckets(frame.sparkSession),
+    )
+    bounds = Bounds(spec.bounds.max_groups, spec.bounds.max_rows_per_group)
+    pack = partial(packed, packing=packing, key=key)
+    total = partial(partition_totals, packing=packing, key=key, bounds=bounds)
     return (
-        rows.where(unit.isNotNull())
-        .select(unit.alias(UNIT), F.xxhash64(unit).alias(UNIT_HASH), *values, *key_columns(spec.group_by))
-        .transform(number_groups, spec.group_keys())
+        _countable_rows(frame, plan, window, columns)
+        .mapInArrow(pack, packing.schema)
+        .repartition(BUCKET)
+        .mapInArrow(total, partial_schema(len(columns)))
     )
 
 
-def _in_steps(of: ClampedColumn) -> Column:
-    """floor(clamped value / step + 1/2) as a 64-bit integer; NULL where the value does not count."""
-    number = F.expr(f"try_cast({quoted(of.column)} AS DOUBLE)")
-    clamped = F.greatest(F.least(number, F.lit(float(of.upper))), F.lit(float(of.lower)))
-    steps = F.floor(clamped * float(of.step.denominator) / float(of.step.numerator) + 0.5)
-    within = F.greatest(F.least(steps, F.lit(of.upper_steps)), F.lit(of.lower_steps))
-    return F.when(number.isNotNull() & ~F.isnan(number), within.cast("long"))
+def _buckets(spark: SparkSession) -> int:
+    """A power of two, several times the partitions of a shuffle, so that these get about equal shares."""
+    wanted = 8 * int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    return min(max(1 << (wanted - 1).bit_length(), 256), BUCKETS_AT_MOST)
+
+
+def _countable_rows(
+    frame: DataFrame, plan: ReleasePlan, window: PeriodWindow, columns: Sequence[ClampedColumn]
+) -> DataFrame:
+    """Rows of the period with a unit: what makes the unit, the group and the values, in columns of these."""
+    spec = plan.spec
+    rows = frame if spec.period is None else frame.where(in_period(frame, spec.period.column, window))
+    unit = _text(spec.unit.column)
+    return rows.where(unit.isNotNull()).select(
+        _short(unit).alias("unit_0"),
+        *(
+            _short(F.col(quoted(name)).cast("string")).alias(f"key_{i}")
+            for i, name in enumerate(spec.group_by)
+        ),
+        *(_number(column).alias(f"value_{i}") for i, column in enumerate(columns)),
+    )
+
+
+def _text(column: str) -> Column:
+    return F.col(quoted(column)).cast("string")
+
+
+def _number(of: ClampedColumn) -> Column:
+    """The value as a double; NULL where it is no number."""
+    return F.expr(f"try_cast({quoted(of.column)} AS DOUBLE)")
+
+
+def _short(text: Column) -> Column:
+    """A text of LONGEST_TEXT bytes or less as it is; of a longer one a digest that equals no shorter text."""
+    digest = F.rpad(F.sha2(text.cast("binary"), 256), LONGEST_TEXT + 1, " ")
+    return F.when(F.octet_length(text) <= LONGEST_TEXT, text).otherwise(digest)
 
 
 def _total(total: Total, columns: Sequence[ClampedColumn]) -> Column:
@@ -95,6 +128,8 @@ def _total(total: Total, columns: Sequence[ClampedColumn]) -> Column:
         case MeasureKind.NON_NULL:
             return count
         case MeasureKind.VALUE:
+            return value
+        case MeasureKind.UNIT_VALUE:
             return value
         case MeasureKind.CENTRED:
             return 2 * value - F.lit(of.lower_steps + of.upper_steps) * count

@@ -1,26 +1,27 @@
-"""What a Python worker does with one partition: bound each unit's rows and add them up by group.
-
-Workers import this module and little else, so that they start fast.
-"""
+"""What a worker does behind the shuffle: bound each unit's rows and add them up by group."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dp_spark.frames.bound import Integers, kept_rows
+from dp_spark.frames.bound import Integers, excess, kept_rows
+from dp_spark.frames.packing import BUCKET, GROUP, UNIT, Coding, Packing, unpacked
+from dp_spark.frames.text import layout
 from dp_spark.queries import Bounds
 
-GROUP, UNIT, UNIT_HASH, ROWS, UNITS = "group", "unit", "unit_hash", "rows", "units"
-_NOTHING = np.iinfo(np.int64).min  # stands for "this row's value does not count"; no step is that small
+ROWS, UNITS, EXCESS = "rows", "units", "excess"
+_ROWS_AT_ONCE = 2**17  # what fits a cache sorts twice as fast
+# Sums of so many codes below 2^32 are exact in floats.
+_EXACT_ROWS = 2**21
 
 
 def partial_names(columns: int) -> list[str]:
     """The sums that a partition gives for each group, of so many value columns."""
-    return [ROWS, UNITS, *(f"{part}_{i}" for i in range(columns) for part in ("count", "sum"))]
+    return [ROWS, UNITS, *(f"{part}_{i}" for i in range(columns) for part in ("count", "sum")), EXCESS]
 
 
 def partial_schema(columns: int) -> str:
@@ -29,49 +30,99 @@ def partial_schema(columns: int) -> str:
 
 
 def partition_totals(
-    batches: Iterator[pa.RecordBatch], *, key: bytes, bounds: Bounds, columns: int
+    batches: Iterator[pa.RecordBatch], *, packing: Packing, key: bytes, bounds: Bounds
 ) -> Iterator[pa.RecordBatch]:
-    """Bounded totals of one partition, which holds all rows of its units: a row for each group.
-
-    Rows come as UNIT (text), UNIT_HASH, GROUP and value_0, value_1, ... (64 bits; NULL counts for nothing).
-    """
-    arrived = list(batches)
-    if not arrived:
-        return
-    table = pa.Table.from_batches(arrived)
-    group = table[GROUP].to_numpy().astype(np.int64)
-    values = [_integers(table[f"value_{i}"]) for i in range(columns)]
-    kept, first = kept_rows(
-        unit=_numbered(table[UNIT]),
-        unit_hash=table[UNIT_HASH].to_numpy(),
-        group=group,
-        values=values,
-        key=key,
-        bounds=bounds,
-    )
-    yield _summed(group[kept], first, [value[kept] for value in values])
+    """Bounded totals of the buckets of one partition: a row for each group that has any."""
+    buckets = _Buckets(packing)
+    for batch in batches:
+        buckets.add(batch)
+    sums = _Sums(packing)
+    for columns in buckets.portions(max(_ROWS_AT_ONCE, packing.numbers.groups // 4)):
+        ids, group, *values = columns
+        ids = ids.view(np.uint64).reshape(-1, 2)
+        kept = kept_rows(ids, group, values, key=key, bounds=bounds)
+        group = group[kept.rows]
+        over = excess(np.take(ids, kept.rows, axis=0), group, bounds)
+        sums.add(group, kept.first, [value[kept.rows] for value in values], over)
+    yield sums.as_batch()
 
 
-def _numbered(texts: "pa.ChunkedArray[pa.StringScalar]") -> Integers:
-    """A number for each distinct text, shape (rows,)."""
-    encoded: Any = pc.dictionary_encode(texts).combine_chunks()
-    return np.asarray(encoded.indices, dtype=np.int64)
+@dataclass(slots=True)
+class _Buckets:
+    """Packed rows by bucket, as they came, until all have."""
+
+    packing: Packing
+    parts: dict[int, list[list[NDArray[Any]]]] = field(default_factory=dict)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        columns = unpacked(batch, self.packing)
+        limits = layout(batch[UNIT])[0] // columns[0].itemsize
+        buckets = batch[BUCKET].to_numpy().tolist()
+        for bucket, start, end in zip(buckets, limits[:-1], limits[1:], strict=True):
+            self.parts.setdefault(bucket, []).append([column[start:end] for column in columns])
+
+    def portions(self, rows: int) -> Iterator[list[NDArray[Any]]]:
+        """Whole buckets, together at least so many rows but for the last."""
+        waiting: list[list[NDArray[Any]]] = []
+        size = 0
+        for bucket in sorted(self.parts):
+            parts = self.parts.pop(bucket)
+            waiting += parts
+            size += sum(len(part[0]) for part in parts)
+            if size >= rows:
+                yield [np.concatenate(column) for column in zip(*waiting, strict=True)]
+                waiting, size = [], 0
+        if waiting:
+            yield [np.concatenate(column) for column in zip(*waiting, strict=True)]
 
 
-def _integers(column: "pa.ChunkedArray[pa.Int64Scalar]") -> Integers:
-    """The column, with _NOTHING for NULL, shape (rows,)."""
-    return np.asarray(pc.fill_null(column, pa.scalar(_NOTHING)), dtype=np.int64)
+class _Sums:
+    """Sums by group, in 64 bits, as the planner proved them to fit."""
+
+    def __init__(self, packing: Packing) -> None:
+        self.values = packing.values
+        names = partial_names(len(packing.values))
+        self.of = {name: np.zeros(packing.numbers.groups, dtype=np.int64) for name in names}
+
+    def add(
+        self, group: NDArray[Any], first: NDArray[np.bool_], values: Sequence[NDArray[Any]], over: int
+    ) -> None:
+        """Add the rows that count, in the order of unit and group."""
+        self.of[EXCESS][0] += over
+        self.of[ROWS] += self._counted(group)
+        self.of[UNITS] += self._counted(group[first])
+        for i, (coding, codes) in enumerate(zip(self.values, values, strict=True)):
+            counts = codes != coding.missing
+            where, above, base = group[counts], codes[counts], coding.least
+            self.of[f"count_{i}"] += self._counted(where)
+            if coding.of.per_unit:
+                where, above, base = _unit_values(group, first, codes, coding)
+            self.of[f"sum_{i}"] += base * self._counted(where)
+            for start in range(0, len(where), _EXACT_ROWS):
+                part = slice(start, start + _EXACT_ROWS)
+                self.of[f"sum_{i}"] += self._counted(where[part], above[part]).astype(np.int64)
+
+    def as_batch(self) -> pa.RecordBatch:
+        """A row for each group that has any."""
+        present = np.flatnonzero(self.of[ROWS] + self.of[EXCESS])
+        columns = [pa.array(sums[present]) for sums in self.of.values()]
+        return pa.RecordBatch.from_arrays(
+            [pa.array(present.astype(np.int32)), *columns], names=[GROUP, *self.of]
+        )
+
+    def _counted(self, group: NDArray[Any], weight: NDArray[Any] | None = None) -> NDArray[Any]:
+        return np.bincount(group, weight, minlength=len(self.of[ROWS]))
 
 
-def _summed(group: Integers, first_of_pair: NDArray[np.bool_], values: Sequence[Integers]) -> pa.RecordBatch:
-    """Rows, units, and the count and sum of each value, by group; in 64 bits, as the planner proved."""
-    order = np.argsort(group, kind="stable")
-    groups, starts = np.unique(group[order], return_index=True)
-    parts = [np.ones(len(group), dtype=np.int64), first_of_pair.astype(np.int64)]
-    for value in values:
-        counts = value != _NOTHING
-        parts += [counts.astype(np.int64), np.where(counts, value, 0)]
-    sums = [np.add.reduceat(part[order], starts) for part in parts]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(groups, pa.int32()), *map(pa.array, sums)], names=[GROUP, *partial_names(len(values))]
-    )
+def _unit_values(
+    group: NDArray[Any], first: NDArray[np.bool_], codes: NDArray[Any], coding: Coding
+) -> tuple[NDArray[Any], Integers, int]:
+    """Where and by how many steps above a base each unit's clamped total counts."""
+    starts = np.flatnonzero(first)
+    if not len(starts):
+        return group, np.zeros(0, dtype=np.int64), 0
+    counts = codes != coding.missing
+    steps = np.where(counts, codes, 0).astype(np.int64) + np.where(counts, coding.least, 0)
+    clamped = np.clip(np.add.reduceat(steps, starts), coding.of.lower_steps, coding.of.upper_steps)
+    some = np.add.reduceat(counts, starts, dtype=np.int64) > 0
+    return group[starts][some], clamped[some] - coding.of.lower_steps, coding.of.lower_steps

@@ -8,11 +8,16 @@ from pyspark.sql import DataFrame
 
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
-from dp_spark.frames.partition import GROUP
+from dp_spark.frames.packing import GROUP
+from dp_spark.frames.partition import EXCESS
 from dp_spark.noise import cell_ids, derive_key, encode_label, fingerprint, words
 from dp_spark.queries import Estimate, NoisyTotal
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import PlannedQuery, PlannedTotal, ReleasePlan
+
+
+class BoundsExceeded(Exception):
+    """Bounding has failed to bound: an error in the code, whatever the data. Nothing may be released."""
 
 
 def collect_totals(
@@ -21,9 +26,14 @@ def collect_totals(
     """Exact totals of every public group, zero where it has no rows, shape (totals, groups).
 
     The one Spark action of a release.
+
+    Raises:
+        BoundsExceeded: a unit has more rows among those that were added up than the bounds allow.
     """
     wanted = exact_totals(frame, plan=plan, window=window, bounding_key=derive_key(release_key, "bounding"))
     found = _to_arrow(wanted)
+    if np.any(found[EXCESS].to_numpy()):
+        raise BoundsExceeded
     totals = np.zeros(
         (sum(len(query.totals) for query in plan.queries), len(plan.spec.group_keys())), np.int64
     )

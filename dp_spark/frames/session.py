@@ -16,6 +16,10 @@ PINNED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Rows have a bounded size here; to ask for the bytes of a batch after every row takes most of the time.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
     # The name of a directory is a text: one more directory must not turn `01` into 1 for everybody.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # An old date is a date, not a reason to fail.

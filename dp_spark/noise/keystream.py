@@ -19,6 +19,8 @@ from dp_spark.noise import wide
 KEY_BYTES = 32
 ID_BYTES = 16
 
+_AT_ONCE = 2**17
+
 _CELL_PERSON = b"dp_spark cell"
 _PRINT_PERSON = b"dp_spark print"
 
@@ -61,18 +63,24 @@ def cell_ids(key: bytes, labels: Sequence[bytes]) -> NDArray[np.uint8]:
     return np.frombuffer(bytes(digests), dtype=np.uint8).reshape(-1, ID_BYTES)
 
 
-def words(key: bytes, label: bytes, ids: NDArray[np.uint8]) -> wide.Wide:
-    """One uniform 128-bit word for each id under this label, shape (n, 2), high and low.
+def words(key: bytes, label: bytes, ids: NDArray[np.uint8] | wide.Wide) -> wide.Wide:
+    """One uniform 128-bit word for each id of 16 bytes under this label, shape (n, 2), high and low.
 
-    AES-256 on the ids as blocks, in one call. ECB hides nothing about equal blocks, but `cell_ids` made
-    them distinct, and on n distinct inputs a block cipher is a random permutation whose outputs are
-    independent uniform words up to n^2 / 2^129 (PRP/PRF switching): 2e-27 for a million cells.
+    AES-256 on the ids as blocks. ECB hides nothing about equal blocks, but distinct ids stay distinct, and
+    on n distinct inputs a block cipher is a random permutation whose outputs are independent uniform words
+    up to n^2 / 2^129 (PRP/PRF switching): 2e-27 for a million cells.
 
     Raises:
         ValueError: the key has fewer than 32 bytes.
     """
     cipher = Cipher(algorithms.AES256(_hkdf(key, encode_label("words", label))), modes.ECB())  # noqa: S305
-    return wide.from_bytes(cipher.encryptor().update(np.ascontiguousarray(ids).tobytes()))
+    encryptor = cipher.encryptor()
+    blocks = np.ascontiguousarray(ids).reshape(-1).view(np.uint8)
+    sealed = np.empty(len(blocks) + ID_BYTES, dtype=np.uint8)  # the cipher wants room for one block more
+    for start in range(0, len(blocks), _AT_ONCE):  # what a cache holds goes three times as fast
+        chunk = blocks[start : start + _AT_ONCE]
+        encryptor.update_into(chunk.data, sealed[start : start + len(chunk) + ID_BYTES].data)
+    return wide.from_bytes(sealed[: len(blocks)])
 
 
 def fingerprint(key: bytes, chunks: Iterable[bytes]) -> bytes:

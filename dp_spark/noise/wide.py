@@ -16,7 +16,7 @@ _LIMB = np.uint64(32)
 _LIMB_MASK = np.uint64(2**32 - 1)
 
 
-def from_bytes(data: bytes) -> Wide:
+def from_bytes(data: bytes | NDArray[np.uint8]) -> Wide:
     """The rows of `data`, 16 big-endian bytes each."""
     return np.frombuffer(data, dtype=">u8").reshape(-1, 2).astype(np.uint64)
 

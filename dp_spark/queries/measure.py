@@ -20,6 +20,7 @@ class MeasureKind(StrEnum):
     NON_NULL = "non_null"  # 1 for a row whose value counts
     VALUE = "value"  # the clamped value in steps: floor(value / step + 1/2)
     CENTRED = "centred"  # twice VALUE less (lower + upper) / step: half steps from the midpoint
+    UNIT_VALUE = "unit_value"  # the clamped sum of a unit's values in the group, in steps
     UNITS = "units"  # 1 for a unit that keeps at least one row in the group
 
 
@@ -34,6 +35,7 @@ class ClampedColumn:
     lower: Fraction
     upper: Fraction
     step: Fraction
+    per_unit: bool = False
 
     @property
     def lower_steps(self) -> int:
@@ -58,8 +60,9 @@ class Measure:
 class Bounds:
     """What one unit may contribute: groups it touches, rows it keeps in each."""
 
-    max_groups: int
-    max_rows_per_group: int
+    max_groups: int | None
+    max_rows_per_group: int | None
+    max_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,24 +4,31 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.stats import chi2
 
-from dp_spark.frames.bound import kept_rows
+from dp_spark.frames.bound import excess, kept_rows
+from dp_spark.frames.identity import Ids, identities
 from dp_spark.queries import Bounds
 
 KEY = bytes(range(32))
 Rows = list[tuple[int, int, int]]  # unit, group, value
 
 
-def kept(rows: Rows, bounds: Bounds, key: bytes = KEY) -> list[tuple[int, int, int]]:
-    unit, group, value = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
-    index, first = kept_rows(
-        unit=unit, unit_hash=unit * 7919, group=group, values=[value], key=key, bounds=bounds
-    )
-    chosen = [rows[i] for i in index]
-    assert sum(first) == len({(row[0], row[1]) for row in chosen})
-    return sorted(chosen)
+def ids_of(rows: Rows) -> Ids:
+    return identities([pa.array([row[0] for row in rows], pa.int64())], KEY)
+
+
+def kept(rows: Rows, bounds: Bounds, key: bytes = KEY, ids: Ids | None = None) -> Rows:
+    ids = ids_of(rows) if ids is None else ids
+    group = np.array([row[1] for row in rows], dtype=np.uint16)
+    value = np.array([row[2] + 100 for row in rows], dtype=np.uint8)
+    chosen = kept_rows(ids, group, [value], key=key, bounds=bounds)
+    assert excess(ids[chosen.rows], group[chosen.rows], bounds) == 0
+    found = [rows[i] for i in chosen.rows]
+    assert sum(chosen.first) == len({row[:2] for row in found})
+    return sorted(found)
 
 
 def some_rows(n: int = 4000, seed: int = 3) -> Rows:
@@ -57,11 +64,44 @@ def test_another_key_chooses_otherwise() -> None:
     assert kept(rows, bounds) != kept(rows, bounds, key=bytes(32))
 
 
-def test_units_whose_hashes_collide_are_still_two_units() -> None:
-    unit = np.array([0, 0, 1, 1], dtype=np.int64)
-    zeros = np.zeros(4, dtype=np.int64)
-    index, _ = kept_rows(unit=unit, unit_hash=zeros, group=zeros, values=[], key=KEY, bounds=Bounds(1, 1))
-    assert sorted(unit[index]) == [0, 1]
+@pytest.mark.parametrize("max_rows", [1, 3, 8, 1000])
+@pytest.mark.parametrize(("max_groups", "per_group"), [(None, None), (2, None), (None, 2), (3, 4)])
+def test_all_rows_of_a_unit_are_bounded_too(
+    max_groups: int | None, per_group: int | None, max_rows: int
+) -> None:
+    rows = some_rows()
+    chosen = kept(rows, Bounds(max_groups, per_group, max_rows))
+    without = kept(rows, Bounds(max_groups, per_group))
+    had, has = (Counter(unit for unit, _, _ in each) for each in (without, chosen))
+    assert not Counter(chosen) - Counter(without)
+    assert all(has[unit] == min(n, max_rows) for unit, n in had.items())
+
+
+def test_what_is_over_a_bound_is_counted() -> None:
+    """The second look, on rows that nobody has bounded: one unit in three groups, five rows in one."""
+    rows = [(1, 0, 0)] * 5 + [(1, 1, 0), (1, 2, 0), (2, 0, 0)]
+    ids, group = ids_of(rows), np.array([row[1] for row in rows])
+    for bounds, over in (
+        (Bounds(3, 5), 0),
+        (Bounds(2, 5), 1),
+        (Bounds(3, 4), 1),
+        (Bounds(2, 4, 6), 3),
+        (Bounds(None, None, 7), 0),
+    ):
+        assert excess(ids, group, bounds) == over
+
+
+def test_units_and_groups_whose_leading_bits_collide_are_told_apart() -> None:
+    """Rows are sorted by leading bits; where these are equal, all 128 decide, with the same choice."""
+    rows, bounds = some_rows(), Bounds(2, 2, 3)
+    ids = ids_of(rows)
+    alike = ids.copy()
+    alike[:, 0] >>= np.uint64(60)
+    chosen = kept(rows, bounds, ids=alike)
+    had = Counter(unit for unit, _, _ in kept(rows, Bounds(2, 2), ids=alike))
+    assert Counter(unit for unit, _, _ in chosen) == {unit: min(n, 3) for unit, n in had.items()}
+    shuffled = np.random.default_rng(1).permutation(len(rows))
+    assert chosen == kept([rows[i] for i in shuffled], bounds, ids=alike[shuffled])
 
 
 def fairness(rows: Rows, bounds: Bounds, keys: int = 3000) -> float:
@@ -81,6 +121,7 @@ def fairness(rows: Rows, bounds: Bounds, keys: int = 3000) -> float:
         ([(0, 0, value) for value in range(6)], Bounds(1, 2)),  # distinct rows of one group
         ([(0, 0, 0)] * 5 + [(0, 0, 1)], Bounds(1, 1)),  # a row that is there five times: 5 of 6
         ([(0, group, 0) for group in range(6)], Bounds(2, 1)),  # groups of one unit
+        ([(0, 0, value) for value in range(5)] + [(0, 1, 0)], Bounds(None, None, 2)),  # rows of one unit
     ],
 )
 def test_every_row_has_the_same_chance(rows: Rows, bounds: Bounds) -> None:
@@ -96,11 +137,7 @@ def test_the_fairness_test_sees_a_row_favoured_by_a_tenth() -> None:
 
 
 def test_nothing_is_kept_of_nothing() -> None:
-    empty = np.array([], dtype=np.int64)
-    index, first = kept_rows(
-        unit=empty, unit_hash=empty, group=empty, values=[empty], key=KEY, bounds=Bounds(1, 1)
-    )
-    assert len(index) == len(first) == 0
+    assert kept([], Bounds(1, 1, 1)) == []
 
 
 def test_a_growing_bound_keeps_what_a_smaller_one_kept() -> None:

@@ -1,0 +1,62 @@
+"""Groups as numbers: the index of each row's group among those that are released."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dp_spark.frames.text import normal_texts
+
+NO_GROUP = -1
+
+
+class GroupNumbers:
+    """Finds the number of a group among `keys`, which are in code point order; travels to workers.
+
+    Keys are compared as texts in NFC. A key that is not listed, or holds a NULL, has no number.
+
+    Attributes:
+        groups: how many there are.
+        columns: of how many columns their keys are.
+    """
+
+    def __init__(self, keys: Sequence[tuple[str, ...]]) -> None:
+        columns = [pa.array(column, pa.string()) for column in zip(*keys, strict=True)]
+        self._listed = [pc.unique(column) for column in columns]
+        self._prefixes: list[NDArray[np.int64]] = []
+        number = np.zeros(len(keys), dtype=np.int64)
+        for column, listed in zip(columns, self._listed, strict=True):
+            place = pc.index_in(column, value_set=listed).to_numpy()
+            prefixes, number = np.unique(number * len(listed) + place, return_inverse=True)
+            self._prefixes.append(prefixes)
+        self.groups, self.columns = len(keys), len(columns)
+        self._order = np.empty(self.groups, dtype=np.int32)
+        self._order[number] = np.arange(self.groups, dtype=np.int32)
+
+    def of(self, columns: Sequence["pa.Array[Any]"]) -> NDArray[np.int32]:
+        """The number of each row's group, or NO_GROUP, shape (rows,); one column of texts for each part."""
+        number = np.zeros(len(columns[0]), dtype=np.int64)
+        known = np.ones(len(number), dtype=bool)
+        for column, listed, prefixes in zip(columns, self._listed, self._prefixes, strict=True):
+            place = _places(column, listed)
+            known &= place >= 0
+            code = number * len(listed) + place
+            if len(prefixes) == prefixes[-1] + 1:  # every combination is listed
+                number = code
+            else:
+                number = np.minimum(np.searchsorted(prefixes, code), len(prefixes) - 1)
+                known &= prefixes[number] == code
+        number[~known] = 0
+        return np.where(known, self._order[number], np.int32(NO_GROUP))
+
+
+def _places(column: "pa.Array[Any]", listed: "pa.Array[Any]") -> NDArray[np.int64]:
+    """Where each text stands among `listed`, -1 for none: looked up once for each distinct text."""
+    coded: Any = column.dictionary_encode()
+    found: Any = pc.index_in(normal_texts(coded.dictionary), value_set=listed)
+    of_code = np.append(found.fill_null(-1).to_numpy().astype(np.int64), -1)  # the last is NULL's
+    place: NDArray[np.int64] = of_code[coded.indices.fill_null(-1).to_numpy()]
+    return place

@@ -1,0 +1,158 @@
+"""Rows to packed buckets: what workers do before the one shuffle.
+
+A row becomes its unit's identity, its group's number and its values as integers; rows of a bucket of units
+travel as one row of Spark with their bytes side by side. So a shuffle moves and sorts a thousandth of the
+rows, and what is behind it reads them without a copy.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dp_spark.frames.identity import identities
+from dp_spark.frames.numbering import NO_GROUP, GroupNumbers
+from dp_spark.frames.text import layout
+from dp_spark.queries import ClampedColumn
+
+BUCKET, UNIT, GROUP = "bucket", "unit", "group"
+BUCKETS_AT_MOST = 2**14
+Codes = NDArray[np.unsignedinteger[Any]]
+_ROWS_AT_ONCE = 2**19
+# Where only a unit's total is clamped, a row saturates here: 2^20 rows still sum within 64 bits.
+ROW_STEPS = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """How the values of a column travel: as steps above `least` in the narrowest unsigned integers.
+
+    The largest code says that the row's value does not count.
+    """
+
+    of: ClampedColumn
+
+    @property
+    def least(self) -> int:
+        """The steps that code 0 stands for."""
+        return -ROW_STEPS if self.of.per_unit else self.of.lower_steps
+
+    @property
+    def greatest(self) -> int:
+        """The steps that the last code stands for."""
+        return ROW_STEPS if self.of.per_unit else self.of.upper_steps
+
+    @property
+    def type(self) -> np.dtype[Any]:
+        """The type of a code; the one code more is for missing values."""
+        return np.min_scalar_type(self.greatest - self.least + 1)
+
+    @property
+    def missing(self) -> int:
+        """The code of a value that does not count."""
+        return int(np.iinfo(self.type).max)
+
+    def encoded(self, values: NDArray[np.float64]) -> Codes:
+        """floor(clamped value / step + 1/2) of each value, as a code; NaN does not count."""
+        of = self.of
+        clamped = values if of.per_unit else np.clip(values, float(of.lower), float(of.upper))
+        steps = np.floor(clamped * float(of.step.denominator) / float(of.step.numerator) + 0.5)
+        above = np.clip(steps, self.least, self.greatest) - self.least
+        absent = np.isnan(above)
+        above[absent] = 0
+        codes = above.astype(self.type)
+        codes[absent] = self.missing
+        return codes
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """What `packed` needs to know; travels to the workers.
+
+    Attributes:
+        units: number of columns that make a unit, each of texts or 64-bit integers.
+        numbers: the groups that are released, of several columns of texts.
+        values: the columns of values, as doubles.
+        buckets: into how many buckets units are divided; a power of two.
+    """
+
+    units: int
+    numbers: GroupNumbers
+    values: Sequence[Coding]
+    buckets: int
+
+    @property
+    def types(self) -> list[np.dtype[Any]]:
+        """The types of a packed row: identity, group, values."""
+        return [
+            np.dtype("V16"),
+            np.min_scalar_type(self.numbers.groups - 1),
+            *(each.type for each in self.values),
+        ]
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of bytes of a bucket."""
+        return [UNIT, GROUP, *(f"value_{i}" for i in range(len(self.values)))]
+
+    @property
+    def schema(self) -> str:
+        """The schema of a bucket, as Spark reads it."""
+        return f"{BUCKET} int, " + ", ".join(f"{name} binary" for name in self.names)
+
+
+def packed(batches: Iterator[pa.RecordBatch], *, packing: Packing, key: bytes) -> Iterator[pa.RecordBatch]:
+    """Buckets of the rows that have a released group; columns come as units, groups, values."""
+    waiting: list[list[NDArray[Any]]] = []
+    for batch in batches:
+        waiting.append(_columns(batch, packing, key))
+        if sum(len(columns[0]) for columns in waiting) >= _ROWS_AT_ONCE:
+            yield _buckets(waiting, packing)
+            waiting = []
+    if waiting:
+        yield _buckets(waiting, packing)
+
+
+def unpacked(batch: pa.RecordBatch, packing: Packing) -> list[NDArray[Any]]:
+    """The columns of all rows in a batch of buckets, in the order of `packing.types`, without a copy."""
+    return [
+        layout(batch[name])[1].view(kind) for name, kind in zip(packing.names, packing.types, strict=True)
+    ]
+
+
+def _columns(batch: pa.RecordBatch, packing: Packing, key: bytes) -> list[NDArray[Any]]:
+    units, groups = packing.units, packing.units + packing.numbers.columns
+    number = packing.numbers.of(batch.columns[units:groups])
+    listed = number != NO_GROUP
+    rows = batch if listed.all() else batch.filter(pa.array(listed))
+    ids = identities(rows.columns[:units], key)
+    values = [
+        coding.encoded(column.to_numpy(zero_copy_only=False))
+        for coding, column in zip(packing.values, rows.columns[groups:], strict=True)
+    ]
+    return [ids, number[listed].astype(packing.types[1]), *values]
+
+
+def _buckets(waiting: Sequence[Sequence[NDArray[Any]]], packing: Packing) -> pa.RecordBatch:
+    """One batch of all buckets that have rows."""
+    columns = [np.concatenate(parts) for parts in zip(*waiting, strict=True)]
+    shift = np.uint64(64 - (packing.buckets.bit_length() - 1))
+    bucket = (columns[0][:, 0] >> shift).astype(np.uint16)
+    order = np.argsort(bucket, kind="stable")  # a radix sort
+    sizes = np.bincount(bucket, minlength=packing.buckets)
+    present = np.flatnonzero(sizes)
+    ends = np.concatenate([[0], np.cumsum(sizes[present])])
+    bodies = [_binaries(np.take(column, order, axis=0), ends) for column in columns]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(present.astype(np.int32)), *bodies], names=[BUCKET, *packing.names]
+    )
+
+
+def _binaries(rows: NDArray[Any], ends: NDArray[np.int64]) -> "pa.Array[Any]":
+    """The bytes of rows 0 to ends[1], ends[1] to ends[2], ... as one value each."""
+    width = rows.nbytes // max(len(rows), 1)
+    offsets = pa.py_buffer((ends * width).astype(np.int32).data)
+    return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, offsets, pa.py_buffer(rows.data)])
