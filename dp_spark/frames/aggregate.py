@@ -18,7 +18,7 @@ from dp_spark.frames.partition import (
     partition_totals,
 )
 from dp_spark.frames.sources import in_period, quoted
-from dp_spark.queries import Bounds, ClampedColumn, MeasureKind, Total
+from dp_spark.queries import ClampedColumn, MeasureKind, Total
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.planner import LARGEST_TOTAL
@@ -33,8 +33,7 @@ def exact_totals(
     `plan.queries`. The key travels inside the function that Python workers run, never in an expression.
     """
     columns = clamped_columns(plan)
-    bounds = Bounds(plan.spec.bounds.max_groups, plan.spec.bounds.max_rows_per_group)
-    total_rows = partial(partition_totals, key=bounding_key, bounds=bounds, columns=len(columns))
+    total_rows = partial(partition_totals, key=bounding_key, bounds=plan.bounds, columns=len(columns))
     partials = (
         _countable_rows(frame, plan, window, columns)
         .repartition(UNIT)
@@ -63,7 +62,7 @@ def _countable_rows(
     """Rows of the period with a unit and a public group: unit, its hash, integer values, group number."""
     spec = plan.spec
     rows = frame if spec.period is None else frame.where(in_period(frame, spec.period.column, window))
-    unit = F.col(quoted(spec.unit.column)).cast("string")
+    unit = F.col(quoted(spec.unit.columns[0])).cast("string")
     values = [_in_steps(column).alias(f"value_{i}") for i, column in enumerate(columns)]
     return (
         rows.where(unit.isNotNull())
@@ -98,6 +97,8 @@ def _total(total: Total, columns: Sequence[ClampedColumn]) -> Column:
             return value
         case MeasureKind.CENTRED:
             return 2 * value - F.lit(of.lower_steps + of.upper_steps) * count
+        case MeasureKind.UNIT_VALUE:
+            raise NotImplementedError
 
 
 def _saturated(total: Column) -> Column:

@@ -43,8 +43,8 @@ def kept_rows(
     row_word = words(key, _ROW, _blocks(pair_word[pair], position))[:, 0]
     unit_of_pair = np.cumsum(_starts(unit)[first]) - 1
 
-    kept = _chosen(pair, row_word, bounds.max_rows_per_group)
-    kept &= _chosen(unit_of_pair, pair_word, bounds.max_groups)[pair]
+    kept = _chosen(pair, row_word, bounds.most_rows_in_group)
+    kept &= _chosen(unit_of_pair, pair_word, bounds.most_groups)[pair]
     return order[kept], _starts(pair[kept])
 
 

@@ -140,7 +140,7 @@ def quoted(column: str) -> str:
 
 
 def _needed(spec: ReleaseSpec) -> list[tuple[str, str, Kinds]]:
-    needed = [("unit.column", spec.unit.column, _KEY_TYPES)]
+    needed = [("unit.column", spec.unit.columns[0], _KEY_TYPES)]
     needed += [(f"group_by[{i}]", column, _KEY_TYPES) for i, column in enumerate(spec.group_by)]
     if spec.period is not None:
         needed.append(("period.column", spec.period.column, _PERIOD_TYPES))

@@ -125,7 +125,7 @@ def expected_variance(
     families: Sequence[Family] = FIRST_FAMILIES,
     horizon: int = 1,
 ) -> float:
-    """About the variance that noise will have, per unit of (sensitivity / weight)^2, by the best of `families`.
+    """About the variance of noise to come, in units of (sensitivity / weight)^2, by the best of `families`.
 
     From the search in floats, without its refinements: for comparing two ways to price the same totals.
 
