@@ -22,7 +22,7 @@ from dp_spark.frames.bound import Integers
 from dp_spark.frames.privatize import collect_totals, estimates, noisy_totals
 from dp_spark.frames.session import pinned
 from dp_spark.frames.sources import check_columns, open_source
-from dp_spark.guarantee import PrivacyGuarantee, PrivacyUnit
+from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.publish import (
     artefact_digest,
     local_root,
@@ -174,7 +174,7 @@ def _reserved(
         observe(Step.PLAN)
         # Cheap refusals first, before Spark starts and anything is charged; `reserve` decides.
         account = ledger.budget(release.population)
-        require_same_protection(account, PrivacyUnit(spec.unit.column), spec.neighbours)
+        require_same_protection(account, spec.unit.protected, spec.neighbours)
         require_admitted(account, spec.guarantee, str(release))
         _require_sinks(spec, window, release)
         plan = plan_release(spec)
@@ -189,7 +189,7 @@ def _reserved(
         plan_bytes=plan_bytes,
         tables=tables,
         charge=spec.guarantee,
-        unit=PrivacyUnit(spec.unit.column),
+        unit=spec.unit.protected,
         neighbours=spec.neighbours,
     )
 

@@ -49,7 +49,7 @@ class World:
         open_ledger(self.profile).set_budget(
             "town_people",
             PrivacyGuarantee(Fraction(3), Fraction(3, 10**6)),
-            unit=PrivacyUnit("person"),
+            unit=PrivacyUnit(("person",)),
             neighbours=Neighbours.ADD_REMOVE,
             reason="a test",
         )

@@ -92,7 +92,7 @@ def _open_account(places: Profile) -> None:
         ledger.set_budget(
             POPULATION,
             limit_of(EPSILON, DELTA),
-            unit=PrivacyUnit("tailnum"),
+            unit=PrivacyUnit(("tailnum",)),
             neighbours=Neighbours.ADD_REMOVE,
             reason="the demo opens its own account",
         )

@@ -169,27 +169,37 @@ def ledger_init(profile: ProfileFile = None, as_json: AsJson = False) -> None:
 
 
 @budget_app.command("set")
-def budget_set(
+def budget_set(  # noqa: PLR0913, PLR0917 - one for each option
     population: Annotated[str, typer.Argument(help="Name of the people concerned.", show_default=False)],
     epsilon: Annotated[str, typer.Option(help="Lifetime limit, exact: 10, 0.5 or 1/3.", show_default=False)],
     delta: Annotated[str, typer.Option(help="Lifetime limit, such as 1e-5.", show_default=False)],
-    unit: Annotated[
-        str, typer.Option(help="The column that tells one unit from another.", show_default=False)
-    ],
     reason: Annotated[str, typer.Option(help="Why; recorded with your name.", show_default=False)],
+    unit: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column that tells one unit from another; repeat it for several.", show_default=False
+        ),
+    ] = None,
+    unit_row: Annotated[bool, typer.Option("--unit-row", help="Each row is a unit by itself.")] = False,
+    per: Annotated[
+        str | None, typer.Option(help="The unit is one day, week or month of the unit column.")
+    ] = None,
+    neighbours: Annotated[
+        str, typer.Option(help="add_remove or replace: what a unit may do.")
+    ] = "add_remove",
     profile: ProfileFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Open the account of a population, or move its lifetime limit; recorded."""
 
     def action() -> None:
-        from dp_spark.cli.setting_up import set_budget
+        from dp_spark.cli.setting_up import Protection, set_budget
 
         set_budget(
             population,
             epsilon=epsilon,
             delta=delta,
-            unit=unit,
+            counts=Protection(tuple(unit or ()), unit_row, per, neighbours),
             reason=reason,
             profile=profile,
             as_json=as_json,

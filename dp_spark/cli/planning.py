@@ -8,7 +8,6 @@ from rich.console import Console
 
 from dp_spark.cli.guard import ERRORS
 from dp_spark.errors import LedgerRefused, Refusal, SetupRefused
-from dp_spark.guarantee import PrivacyUnit
 from dp_spark.release.ledger import ReleaseId, require_same_protection
 from dp_spark.release.places import open_ledger, release_record
 from dp_spark.release.planner import plan_release
@@ -24,7 +23,7 @@ def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json:
     plan, budget = plan_release(release), None
     try:
         account = open_ledger(places).budget(release.budget.population)
-        require_same_protection(account, PrivacyUnit(release.unit.column), release.neighbours)
+        require_same_protection(account, release.unit.protected, release.neighbours)
         budget = account
     except Refusal as refusal:
         ERRORS.print(f"what is left is not known: {refusal}\n", markup=False, soft_wrap=True)

@@ -2,15 +2,17 @@
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from dp_spark.errors import SetupRefused
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
 from dp_spark.release.ledger import Amount
 from dp_spark.release.places import make_places, open_ledger
-from dp_spark.release.problems import Wrong, refused
+from dp_spark.release.problems import Problem, Wrong, refused
 from dp_spark.release.profile import PROFILE_FILE, load_profile, render_first_spec, render_profile
-from dp_spark.release.reading import exact_number, read_each, read_text
+from dp_spark.release.reading import exact_number, read_each, read_text, word_of
+from dp_spark.release.spec import UnitSpec
 from dp_spark.report.figures import exact
 
 FIRST_SPEC = "release.yaml"
@@ -65,12 +67,40 @@ def make_ledger(profile: str | None, *, as_json: bool) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """What an account counts, as the command line writes it."""
+
+    columns: tuple[str, ...]
+    row: bool
+    per: str | None
+    neighbours: str
+
+    def read(self) -> tuple[PrivacyUnit, Neighbours]:
+        """The unit and the relation.
+
+        Raises:
+            SpecRefused: there is no unit, or two kinds of one, or a word is not known.
+        """
+        if self.row == bool(self.columns):
+            why = "two kinds of unit are named" if self.row else "no unit is named"
+            problem = Problem(why, "write --unit COLUMN, once for each column, or --unit-row")
+            raise refused("unit_invalid", "budget set", [problem])
+        written = {"row": "true"} if self.row else {"columns": list(self.columns), "on_null": "drop"}
+        unit = UnitSpec.read(written | ({} if self.per is None else {"per": self.per}), source="budget set")
+        try:
+            (neighbours,) = read_each([("neighbours", self.neighbours)], word_of(Neighbours))
+        except Wrong as failure:
+            raise refused("neighbours_invalid", "budget set", failure.problems) from None
+        return unit.protected, neighbours
+
+
 def set_budget(
     population: str,
     *,
     epsilon: str,
     delta: str,
-    unit: str,
+    counts: Protection,
     reason: str,
     profile: str | None,
     as_json: bool,
@@ -81,11 +111,10 @@ def set_budget(
         Refusal: a number is out of range, or the account counts another unit.
     """
     limit = limit_of(epsilon, delta)
-    unit, reason = _texts(unit=unit, reason=reason)
+    unit, neighbours = counts.read()
+    (reason,) = _texts(reason=reason)
     ledger = open_ledger(load_profile(profile))
-    ledger.set_budget(
-        population, limit, unit=PrivacyUnit(unit), neighbours=Neighbours.ADD_REMOVE, reason=reason
-    )
+    ledger.set_budget(population, limit, unit=unit, neighbours=neighbours, reason=reason)
     account = ledger.budget(population)
     amounts: dict[str, PrivacyGuarantee | Amount] = {
         "limit": account.limit,
@@ -96,7 +125,9 @@ def set_budget(
     lines = [
         f"  {key:6} epsilon {exact(each.epsilon)}, delta {exact(each.delta)}" for key, each in amounts.items()
     ]
-    _say({"population": population, **exactly}, population, *lines, as_json=as_json)
+    protects = {"unit": str(account.unit), "neighbours": str(account.neighbours)}
+    lines.append(f"  of each unit {account.unit}, neighbours {account.neighbours}")
+    _say({"population": population, **protects, **exactly}, population, *lines, as_json=as_json)
 
 
 def _texts(**written: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Exact totals of every group: rows to integers, one shuffle by unit, bounded and summed in Arrow batches."""
+"""Exact totals of every group, over the rows that count."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -6,17 +6,16 @@ from functools import partial
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from dp_spark.frames.numbering import GroupNumbers
-from dp_spark.frames.packing import BUCKET, BUCKETS_AT_MOST, GROUP, Coding, Packing, packed
+from dp_spark.frames.columns import key_columns, number, unit_columns
+from dp_spark.frames.numbering import GROUP, GroupNumbers
+from dp_spark.frames.packing import BUCKET, BUCKETS_AT_MOST, Coding, Packing, packed
 from dp_spark.frames.partition import EXCESS, ROWS, UNITS, partial_names, partial_schema, partition_totals
-from dp_spark.frames.sources import in_period, quoted
-from dp_spark.queries import Bounds, ClampedColumn, MeasureKind, Total
+from dp_spark.frames.row_units import row_unit_totals
+from dp_spark.frames.sources import in_period
+from dp_spark.queries import ClampedColumn, MeasureKind, Total
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.planner import LARGEST_TOTAL
-
-# A longer text travels as its digest, so that no batch of rows outgrows what Arrow can hold.
-LONGEST_TEXT = 1024
 
 
 def exact_totals(
@@ -30,8 +29,12 @@ def exact_totals(
     expression.
     """
     columns = clamped_columns(plan)
-    partials = _bounded(frame, plan, window, columns, bounding_key)
-    sums = [F.sum(F.col(name).cast("decimal(20,0)")).alias(name) for name in partial_names(len(columns))]
+    rows = _rows_of_period(frame, plan, window)
+    if plan.spec.unit.is_row:
+        partials = row_unit_totals(rows, plan, columns)
+    else:
+        partials = _bounded_totals(rows, plan, columns, bounding_key)
+    sums = [F.sum(F.col(name).cast("decimal(28,0)")).alias(name) for name in partial_names(len(columns))]
     totals = [planned.total for query in plan.queries for planned in query.totals]
     return (
         partials.groupBy(GROUP)
@@ -50,26 +53,31 @@ def clamped_columns(plan: ReleasePlan) -> list[ClampedColumn]:
     return list(dict.fromkeys(column for column in used if column is not None))
 
 
-def _bounded(
-    frame: DataFrame,
-    plan: ReleasePlan,
-    window: PeriodWindow,
-    columns: Sequence[ClampedColumn],
-    key: bytes,
+def _rows_of_period(frame: DataFrame, plan: ReleasePlan, window: PeriodWindow) -> DataFrame:
+    period = plan.spec.period
+    return frame if period is None else frame.where(in_period(frame, period.column, window))
+
+
+def _bounded_totals(
+    rows: DataFrame, plan: ReleasePlan, columns: Sequence[ClampedColumn], key: bytes
 ) -> DataFrame:
-    """Sums of each partition and group over the rows that count: one shuffle, of packed rows by unit."""
-    spec = plan.spec
+    """Sums of each partition and group: one shuffle, of packed rows by unit, then bounding in workers."""
+    unit = {f"unit_{i}": column for i, column in enumerate(unit_columns(rows, plan.spec))}
     packing = Packing(
-        units=1,
-        numbers=GroupNumbers(spec.group_keys()),
+        units=len(unit),
+        numbers=GroupNumbers(plan.spec.group_keys()),
         values=[Coding(column) for column in columns],
-        buckets=_buckets(frame.sparkSession),
+        buckets=_buckets(rows.sparkSession),
     )
-    bounds = Bounds(spec.bounds.max_groups, spec.bounds.max_rows_per_group)
     pack = partial(packed, packing=packing, key=key)
-    total = partial(partition_totals, packing=packing, key=key, bounds=bounds)
+    total = partial(partition_totals, packing=packing, key=key, bounds=plan.bounds)
     return (
-        _countable_rows(frame, plan, window, columns)
+        rows.select(
+            *(column.alias(name) for name, column in unit.items()),
+            *key_columns(plan.spec),
+            *(number(column).alias(f"value_{i}") for i, column in enumerate(columns)),
+        )
+        .dropna(subset=list(unit))
         .mapInArrow(pack, packing.schema)
         .repartition(BUCKET)
         .mapInArrow(total, partial_schema(len(columns)))
@@ -80,38 +88,6 @@ def _buckets(spark: SparkSession) -> int:
     """A power of two, several times the partitions of a shuffle, so that these get about equal shares."""
     wanted = 8 * int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
     return min(max(1 << (wanted - 1).bit_length(), 256), BUCKETS_AT_MOST)
-
-
-def _countable_rows(
-    frame: DataFrame, plan: ReleasePlan, window: PeriodWindow, columns: Sequence[ClampedColumn]
-) -> DataFrame:
-    """Rows of the period with a unit: what makes the unit, the group and the values, in columns of these."""
-    spec = plan.spec
-    rows = frame if spec.period is None else frame.where(in_period(frame, spec.period.column, window))
-    unit = _text(spec.unit.column)
-    return rows.where(unit.isNotNull()).select(
-        _short(unit).alias("unit_0"),
-        *(
-            _short(F.col(quoted(name)).cast("string")).alias(f"key_{i}")
-            for i, name in enumerate(spec.group_by)
-        ),
-        *(_number(column).alias(f"value_{i}") for i, column in enumerate(columns)),
-    )
-
-
-def _text(column: str) -> Column:
-    return F.col(quoted(column)).cast("string")
-
-
-def _number(of: ClampedColumn) -> Column:
-    """The value as a double; NULL where it is no number."""
-    return F.expr(f"try_cast({quoted(of.column)} AS DOUBLE)")
-
-
-def _short(text: Column) -> Column:
-    """A text of LONGEST_TEXT bytes or less as it is; of a longer one a digest that equals no shorter text."""
-    digest = F.rpad(F.sha2(text.cast("binary"), 256), LONGEST_TEXT + 1, " ")
-    return F.when(F.octet_length(text) <= LONGEST_TEXT, text).otherwise(digest)
 
 
 def _total(total: Total, columns: Sequence[ClampedColumn]) -> Column:
@@ -127,9 +103,7 @@ def _total(total: Total, columns: Sequence[ClampedColumn]) -> Column:
     match total.measure.kind:
         case MeasureKind.NON_NULL:
             return count
-        case MeasureKind.VALUE:
-            return value
-        case MeasureKind.UNIT_VALUE:
+        case MeasureKind.VALUE | MeasureKind.UNIT_VALUE:
             return value
         case MeasureKind.CENTRED:
             return 2 * value - F.lit(of.lower_steps + of.upper_steps) * count

@@ -1,6 +1,6 @@
 """Groups as numbers: the index of each row's group among those that are released."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dp_spark.frames.text import normal_texts
 
+GROUP = "group"
 NO_GROUP = -1
 
 
@@ -51,6 +52,15 @@ class GroupNumbers:
                 known &= prefixes[number] == code
         number[~known] = 0
         return np.where(known, self._order[number], np.int32(NO_GROUP))
+
+
+def numbered(batches: Iterator[pa.RecordBatch], *, numbers: GroupNumbers) -> Iterator[pa.RecordBatch]:
+    """The rows of released groups, with GROUP in place of the texts that come first."""
+    for batch in batches:
+        group = numbers.of(batch.columns[: numbers.columns])
+        columns = [pa.array(group), *batch.columns[numbers.columns :]]
+        names = [GROUP, *batch.schema.names[numbers.columns :]]
+        yield pa.RecordBatch.from_arrays(columns, names=names).filter(pa.array(group != NO_GROUP))
 
 
 def _places(column: "pa.Array[Any]", listed: "pa.Array[Any]") -> NDArray[np.int64]:

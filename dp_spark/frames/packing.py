@@ -14,16 +14,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_spark.frames.identity import identities
-from dp_spark.frames.numbering import NO_GROUP, GroupNumbers
+from dp_spark.frames.numbering import GROUP, NO_GROUP, GroupNumbers
 from dp_spark.frames.text import layout
-from dp_spark.queries import ClampedColumn
+from dp_spark.queries import LARGEST_UNCLAMPED, ClampedColumn
 
-BUCKET, UNIT, GROUP = "bucket", "unit", "group"
+BUCKET, UNIT = "bucket", "unit"
 BUCKETS_AT_MOST = 2**14
 Codes = NDArray[np.unsignedinteger[Any]]
 _ROWS_AT_ONCE = 2**19
-# Where only a unit's total is clamped, a row saturates here: 2^20 rows still sum within 64 bits.
-ROW_STEPS = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +36,12 @@ class Coding:
     @property
     def least(self) -> int:
         """The steps that code 0 stands for."""
-        return -ROW_STEPS if self.of.per_unit else self.of.lower_steps
+        return -LARGEST_UNCLAMPED if self.of.per_unit else self.of.lower_steps
 
     @property
     def greatest(self) -> int:
         """The steps that the last code stands for."""
-        return ROW_STEPS if self.of.per_unit else self.of.upper_steps
+        return LARGEST_UNCLAMPED if self.of.per_unit else self.of.upper_steps
 
     @property
     def type(self) -> np.dtype[Any]:

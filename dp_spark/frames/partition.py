@@ -9,7 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_spark.frames.bound import Integers, excess, kept_rows
-from dp_spark.frames.packing import BUCKET, GROUP, UNIT, Coding, Packing, unpacked
+from dp_spark.frames.numbering import GROUP
+from dp_spark.frames.packing import BUCKET, UNIT, Coding, Packing, unpacked
 from dp_spark.frames.text import layout
 from dp_spark.queries import Bounds
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
-from dp_spark.frames.packing import GROUP
+from dp_spark.frames.numbering import GROUP
 from dp_spark.frames.partition import EXCESS
 from dp_spark.noise import cell_ids, derive_key, encode_label, fingerprint, words
 from dp_spark.queries import Estimate, NoisyTotal

@@ -130,8 +130,20 @@ def in_period(frame: DataFrame, column: str, window: PeriodWindow) -> Column:
     if isinstance(kind, T.TimestampType):
         first, after = map(F.timestamp_micros, map(F.lit, window.utc_micros))
         return (F.col(field) >= first) & (F.col(field) < after)
-    day = F.expr(f"try_cast({field} AS DATE)") if isinstance(kind, T.StringType) else F.col(field)
+    day = day_of(frame, column, "UTC")
     return (day >= F.lit(window.start)) & (day < F.lit(window.end))
+
+
+def day_of(frame: DataFrame, column: str, timezone: str) -> Column:
+    """The date in a column, of a timestamp as `timezone` has it; NULL where there is none."""
+    field = F.col(quoted(column))
+    match frame.schema[column].dataType:
+        case T.TimestampType():
+            return F.to_date(F.from_utc_timestamp(field, timezone))
+        case T.StringType():
+            return F.expr(f"try_cast({quoted(column)} AS DATE)")
+        case _:
+            return field.cast("date")
 
 
 def quoted(column: str) -> str:
@@ -140,7 +152,7 @@ def quoted(column: str) -> str:
 
 
 def _needed(spec: ReleaseSpec) -> list[tuple[str, str, Kinds]]:
-    needed = [("unit.column", spec.unit.column, _KEY_TYPES)]
+    needed = [("unit.column", column, _KEY_TYPES) for column in spec.unit.columns]
     needed += [(f"group_by[{i}]", column, _KEY_TYPES) for i, column in enumerate(spec.group_by)]
     if spec.period is not None:
         needed.append(("period.column", spec.period.column, _PERIOD_TYPES))

@@ -10,11 +10,11 @@ from .floor import variance_floor
 from .freezing import freeze
 from .geometric import GeometricTable, pure_epsilon_table
 from .hyperbolic import Hyperbolic
-from .joint import Choice, Part, calibrate_jointly, expected_std, least_variance_jointly
+from .joint import Choice, calibrate_jointly, expected_std, expected_variance, least_variance_jointly
 from .keystream import cell_ids, derive_key, encode_label, fingerprint, words
 from .lattice import Mass, NoiseTable
 from .names import FAMILIES, family_named
-from .neighbours import Moves, add_remove_delta, replace_delta
+from .neighbours import Moved, Part, epsilon_alone, worst_cases, worst_delta
 from .norms import require_norm
 from .privacy import least_scale, privacy_delta, privacy_epsilon
 from .zcdp import ApproximateZcdp, discrete_gaussian_rho, l2_delta, table_zcdp
@@ -32,13 +32,12 @@ __all__ = [
     "Laplace",
     "Logistic",
     "Mass",
-    "Moves",
+    "Moved",
     "NoiseTable",
     "Part",
     "Slot",
     "Subbotin",
     "TruncatedLaplace",
-    "add_remove_delta",
     "basic_sum",
     "calibrate_jointly",
     "calibrate_lattice",
@@ -51,7 +50,9 @@ __all__ = [
     "discrete_gaussian_rho",
     "dominating_shift",
     "encode_label",
+    "epsilon_alone",
     "expected_std",
+    "expected_variance",
     "family_named",
     "fingerprint",
     "freeze",
@@ -64,11 +65,12 @@ __all__ = [
     "privacy_delta",
     "privacy_epsilon",
     "pure_epsilon_table",
-    "replace_delta",
     "require_norm",
     "soft_threshold",
     "table_zcdp",
     "tightest_table",
     "variance_floor",
     "words",
+    "worst_cases",
+    "worst_delta",
 ]

@@ -15,7 +15,9 @@ from dp_spark.noise.cutting import CUT_SHARE
 from dp_spark.noise.families import Family, Gaussian, Laplace, Logistic, Subbotin
 from dp_spark.noise.hyperbolic import Hyperbolic
 from dp_spark.noise.lattice import NoiseTable
-from dp_spark.noise.one_scale import Found, Part, Request, Shape, certified, checked, searched
+from dp_spark.noise.neighbours import Part
+from dp_spark.noise.one_scale import certified, searched
+from dp_spark.noise.request import Found, Request, Shape, checked
 
 __all__ = [
     "FIRST_FAMILIES",
@@ -23,6 +25,7 @@ __all__ = [
     "Part",
     "calibrate_jointly",
     "expected_std",
+    "expected_variance",
     "least_variance_jointly",
 ]
 
@@ -113,6 +116,33 @@ def expected_std(parts: Sequence[Part], guarantee: PrivacyGuarantee, *, horizon:
     Small numbers of cells, where Laplace noise wins, can come out several times below.
     """
     return checked(parts, guarantee, horizon).rough_scale()
+
+
+def expected_variance(
+    parts: Sequence[Part],
+    guarantee: PrivacyGuarantee,
+    *,
+    families: Sequence[Family] = FIRST_FAMILIES,
+    horizon: int = 1,
+) -> float:
+    """About the variance of noise to come, in units of (sensitivity / weight)^2, by the best of `families`.
+
+    From the search in floats, without its refinements: for comparing two ways to price the same totals.
+
+    Raises:
+        PlanRefused: a parameter is out of range, or no tables of a reasonable size meet the guarantee.
+    """
+    request = checked(parts, guarantee, horizon)
+    variances: list[float] = []
+    refusals: list[PlanRefused] = []
+    for family in families:
+        try:
+            variances.append(searched(Shape(family), request).variance)
+        except PlanRefused as refusal:
+            refusals.append(refusal)
+    if not variances:
+        raise refusals[0]
+    return min(variances)
 
 
 def _candidates(request: Request) -> list[Found]:

@@ -1,70 +1,152 @@
 """What one unit can do under each neighbour relation, as shifts of cells, and what that costs."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from dp_spark.noise.composition import Slot, composed_delta
+from dp_spark.errors import PlanRefused
+from dp_spark.noise.composition import Slot, composed_delta, composed_epsilon
+from dp_spark.noise.demand import checked_count
 
 if TYPE_CHECKING:
     from dp_spark.noise.lattice import NoiseTable
 
+# How many numbers of kept cells are priced one by one; more are priced in as many blocks.
+_MOST_SPLITS = 16
+
 
 @dataclass(frozen=True, slots=True)
-class Moves:
-    """How far one unit moves a cell of one total.
+class Part:
+    """One total: what one unit moves, in how many cells, and how much it matters.
 
     Attributes:
-        table: noise of the total.
-        overlap: grid steps by which it moves a cell that it had and keeps, rows replaced:
-            linf (U - L) for sums, linf for counts, 1 for ids.
-        times: releases.
+        sensitivity: grid steps by which one unit moves one cell at most.
+        cells: cells that one unit moves at most.
+        weight: the noise scale is divided by it; 1 gives every total the same noise relative to sensitivity.
+        overlap: None where `cells` cells at `sensitivity` are all that neighbours differ in: one unit comes
+            or goes, or both units of a replacement are counted in already. Else one unit is replaced by
+            another: each has rows in at most `cells` cells, the same ones for all parts; a cell that only one
+            of them has moves by at most `sensitivity`, a cell that both have by at most `overlap`.
 
-    The table's sensitivity is how far it moves a cell that it leaves or enters.
+    Raises:
+        PlanRefused: a number is out of range.
     """
 
-    table: "NoiseTable"
-    overlap: int
-    times: int = 1
+    sensitivity: int
+    cells: int
+    weight: float = 1.0
+    overlap: int | None = None
+
+    def __post_init__(self) -> None:
+        checked_count("sensitivity", self.sensitivity)
+        checked_count("cells", self.cells)
+        if not 0 < self.weight < math.inf:
+            raise PlanRefused(
+                "weight_range", f"weight = {self.weight} must be positive", way_out="give a weight near 1"
+            )
+        if self.overlap is not None and not 0 <= self.overlap <= 2 * self.sensitivity:
+            raise PlanRefused(
+                "overlap_range",
+                f"overlap = {self.overlap} must lie in [0, {2 * self.sensitivity}], twice the sensitivity",
+                way_out="a kept cell moves no further than one that is left and entered again",
+            )
+
+    @property
+    def farthest(self) -> int:
+        """Grid steps by which a cell may move at most."""
+        return max(self.sensitivity, self.overlap or 0)
+
+    @property
+    def most_cells(self) -> int:
+        """Cells that may move, whatever the relation; none further than `sensitivity` on average."""
+        return self.cells if self.overlap is None else 2 * self.cells
 
 
-def add_remove(totals: Sequence[Moves], cells: int) -> list[Slot]:
-    """One unit comes or goes: `cells` cells of every total at its sensitivity."""
-    return [Slot(total.table, cells, total.times) for total in totals]
+class Moved(NamedTuple):
+    """`cells` cells, each moved by `shift` grid steps."""
+
+    shift: int
+    cells: int
 
 
-def replace_cases(totals: Sequence[Moves], cells: int) -> Iterator[list[Slot]]:
-    """One unit is replaced by another: for m = 0..cells it keeps m cells and moves 2 (cells - m) others.
+Case: TypeAlias = tuple[tuple[Moved, ...], ...]  # for each part, what moves
 
-    The cells of all totals are the same cells, so that m is common to them.
+
+def worst_cases(parts: Sequence[Part]) -> tuple[Case, ...]:
+    """Cases of which, for every pair of neighbours, at least one costs as much or more at every epsilon.
+
+    Parts without `overlap` move alike in every case. The others share m, the cells that both units have:
+    m cells move by `overlap`, 2 (cells - m) by `sensitivity`, m = 0..cells. Sound for every pair of units,
+    since units with fewer cells move fewer. Not always reached: for a mean the largest move of sum and count
+    in a kept cell are counted together, although rows cannot do both.
+
+    Fewer cases do where one of them dominates the rest, cell by cell, by the l1 lemma of `dominating_shift`:
+    if no overlap is above its sensitivity, a cell at overlap costs no more than one of two at sensitivity,
+    and m = 0 is the worst; if every overlap is twice its sensitivity, two cells at sensitivity cost no more
+    than one at overlap, and m = cells is. Above 16 cells, m in a..b is covered by b kept cells with
+    2 (cells - a) others: an upper bound, 1/16 of the cells too many.
+
+    Raises:
+        PlanRefused: parts with overlap have different numbers of cells.
     """
-    for kept in range(cells + 1):
-        slots = []
-        for total in totals:
-            if kept:
-                slots.append(Slot(total.table, kept, total.times, total.overlap))
-            if kept < cells:
-                slots.append(Slot(total.table, 2 * (cells - kept), total.times))
-        yield slots
+    kept = [part for part in parts if part.overlap is not None]
+    if len({part.cells for part in kept}) > 1:
+        raise PlanRefused(
+            "cells_differ",
+            "totals of one release under `replace` must share their cells",
+            way_out="price what moves other cells without overlap, both units counted in",
+        )
+    return tuple(tuple(_moved(part, *split) for part in parts) for split in _splits(kept))
 
 
-def add_remove_delta(totals: Sequence[Moves], cells: int, epsilon: Fraction | float) -> float:
-    """The delta at `epsilon` when one unit comes or goes."""
-    return composed_delta(add_remove(totals, cells), epsilon)
+def case_slots(case: Case, tables: Sequence["NoiseTable"], times: int = 1) -> list[Slot]:
+    """What a case draws, `times` times, from the table of each part."""
+    return [
+        Slot(table, moved.cells, times, moved.shift)
+        for table, moves in zip(tables, case, strict=True)
+        for moved in moves
+    ]
 
 
-def replace_delta(
-    totals: Sequence[Moves],
-    cells: int,
+def worst_delta(
+    tables: Sequence["NoiseTable"],
+    parts: Sequence[Part],
     epsilon: Fraction | float,
     *,
+    times: int = 1,
     price: Callable[[Sequence[Slot], Fraction | float], float] = composed_delta,
 ) -> float:
-    """The delta at `epsilon` when one unit is replaced: the maximum over how many cells it keeps.
+    """The delta at `epsilon` of all parts together, for every pair of neighbours."""
+    return max(price(case_slots(case, tables, times), epsilon) for case in worst_cases(parts))
 
-    Sound for every pair of units, since a cell that both have moves by at most `overlap` and one that only
-    one has by at most the sensitivity. For a mean it counts the sum's and the count's largest move in a
-    kept cell together, although rows cannot do both: an upper bound, not always reached.
-    """
-    return max(price(slots, epsilon) for slots in replace_cases(totals, cells))
+
+def epsilon_alone(table: "NoiseTable", part: Part, delta: Fraction | float) -> float:
+    """The epsilon that one part costs by itself at `delta`, for every pair of neighbours."""
+    return max(composed_epsilon(case_slots(case, [table]), delta) for case in worst_cases([part]))
+
+
+def _splits(parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
+    """Pairs of kept cells and of cells that each unit has alone."""
+    if not parts:
+        yield 0, 0
+        return
+    cells = parts[0].cells
+    if all(part.farthest == part.sensitivity for part in parts):
+        yield 0, cells
+    elif all(part.overlap == 2 * part.sensitivity for part in parts):
+        yield cells, 0
+    elif cells <= _MOST_SPLITS:
+        yield from ((kept, cells - kept) for kept in range(cells + 1))
+    else:
+        edges = [cells * block // _MOST_SPLITS for block in range(_MOST_SPLITS + 1)]
+        yield from ((most, cells - least) for least, most in pairwise(edges))
+
+
+def _moved(part: Part, kept: int, alone: int) -> tuple[Moved, ...]:
+    if part.overlap is None:
+        return (Moved(part.sensitivity, part.cells),)
+    moves = Moved(part.overlap, kept), Moved(part.sensitivity, 2 * alone)
+    return tuple(each for each in moves if each.shift and each.cells)

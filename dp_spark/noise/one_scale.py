@@ -1,115 +1,28 @@
 """The one lambda that all noise scales of a request share: searched in floats, certified on frozen tables."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from dp_spark.errors import PlanRefused
-from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise.accountant import fft_delta
-from dp_spark.noise.composition import PRECISION, Slot, composed_delta
-from dp_spark.noise.cutting import COARSE_STEPS, CUT_SHARE, support_within, tail_masses
-from dp_spark.noise.demand import checked_count, checked_delta, checked_epsilon
+from dp_spark.noise.composition import PRECISION
+from dp_spark.noise.cutting import COARSE_STEPS, support_within, tail_masses
 from dp_spark.noise.families import Family
 from dp_spark.noise.freezing import freeze, step_below
 from dp_spark.noise.lattice import NoiseTable
 from dp_spark.noise.losses import Repeated, loss_law, mirrored
+from dp_spark.noise.neighbours import Case, Part, worst_cases, worst_delta
+from dp_spark.noise.request import Found, Request, Shape
 from dp_spark.noise.tails import Floats
 
 _SEARCH_PRECISION = 4e-3
 _AIM = 1 - 2.5 * PRECISION
 _WITHIN = 1.25 * PRECISION
 _ATTEMPTS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One total: what one unit moves, in how many cells, and how much it matters.
-
-    Attributes:
-        sensitivity: grid steps by which one unit moves one cell at most.
-        cells: cells that one unit moves at most.
-        weight: the noise scale is divided by it; 1 gives every total the same noise relative to sensitivity.
-
-    Raises:
-        PlanRefused: a number is out of range.
-    """
-
-    sensitivity: int
-    cells: int
-    weight: float = 1.0
-
-    def __post_init__(self) -> None:
-        checked_count("sensitivity", self.sensitivity)
-        checked_count("cells", self.cells)
-        if not 0 < self.weight < math.inf:
-            raise PlanRefused(
-                "weight_range", f"weight = {self.weight} must be positive", way_out="give a weight near 1"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A family and the share of delta that the cut of its tails may expose."""
-
-    family: Family
-    cut_share: float = CUT_SHARE
-
-    @property
-    def name(self) -> str:
-        """The name of the family, after `truncated` where its cut spends a share of delta."""
-        cut = self.cut_share > CUT_SHARE
-        return f"truncated {self.family.name}" if cut else self.family.name
-
-    @property
-    def kind(self) -> str:
-        """The name without a parameter."""
-        return self.name.partition("(")[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What `horizon` releases of all parts have to meet together, checked."""
-
-    parts: tuple[Part, ...]
-    epsilon: float
-    delta: float
-    horizon: int
-
-    @property
-    def draws(self) -> int:
-        """How many independent losses there are."""
-        return self.horizon * sum(part.cells for part in self.parts)
-
-    def rough_scale(self) -> float:
-        """The std of Gaussian noise, per unit of shift, by zCDP: within a factor of two for any family."""
-        squares = self.horizon * sum(part.cells * part.weight**2 for part in self.parts)
-        log = math.log(1 / self.delta)
-        return math.sqrt(squares / 2) / (math.sqrt(log + self.epsilon) - math.sqrt(log))
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A shape, the lambda that meets the request, and the mean variance per squared shift there."""
-
-    shape: Shape
-    scale: float
-    variance: float
-
-
-def checked(parts: Sequence[Part], guarantee: PrivacyGuarantee, horizon: int) -> Request:
-    """The request of a caller.
-
-    Raises:
-        PlanRefused: there is no part, or a parameter is out of range.
-    """
-    if not parts:
-        raise PlanRefused("parts_missing", "there is no total to plan", way_out="ask at least one query")
-    checked_count("horizon", horizon, way_out="give the number of releases that the budget is for")
-    epsilon, delta = checked_epsilon(guarantee.epsilon), checked_delta(guarantee.delta)
-    return Request(tuple(parts), float(epsilon), float(delta), horizon)
 
 
 def searched(shape: Shape, request: Request, start: float | None = None) -> Found:
@@ -120,61 +33,56 @@ def searched(shape: Shape, request: Request, start: float | None = None) -> Foun
 
 
 def _search(shape: Shape, request: Request, start: float) -> Found:
-    """The lambda in floats, on a lattice coarse enough to be quick and as good as the true one."""
+    """The lambda in floats, on a lattice coarse enough to be quick and as good as the true one.
+
+    Of the cases of neighbours only the first and the last are looked at: one of them is nearly always the
+    worst, and `certified` looks at all.
+    """
     tails = _tails(shape, request)
-    coarse = {
-        part: replace(part, sensitivity=min(part.sensitivity, math.ceil(COARSE_STEPS * part.weight / start)))
-        for part in request.parts
-    }
-    models: dict[Part, int] = {}
-    for part in request.parts:
-        model = replace(coarse[part], cells=1)
-        models[model] = models.get(model, 0) + part.cells * request.horizon
+    coarse = [_coarse(part, start) for part in request.parts]
+    cases = worst_cases(coarse)
+    draws = [_draws(case, coarse, request.horizon) for case in dict.fromkeys((cases[0], cases[-1]))]
+    noises = dict.fromkeys(map(_noise, coarse))
 
     def delta_at(scale: float) -> float:
-        laws = [
-            Repeated(loss_law(_logs(shape.family, model, scale, tails), model.sensitivity), times)
-            for model, times in models.items()
-        ]
-        return fft_delta(laws, request.epsilon, precision=_SEARCH_PRECISION).upper
+        logs = {noise: _logs(shape.family, noise, scale, tails) for noise in noises}
+        return _worst(draws, logs, request.epsilon, _SEARCH_PRECISION)
 
     scale = _least(delta_at, request.delta, start, within=2e-3, finest=1e-5)
-    shares = [(model, _logs(shape.family, model, scale, tails)) for model in coarse.values()]
+    shares = [(model, _logs(shape.family, _noise(model), scale, tails)) for model in dict.fromkeys(coarse)]
     relative = [_variance(logs) * (model.weight / model.sensitivity) ** 2 for model, logs in shares]
     return Found(shape, scale, float(np.mean(relative)))
 
 
 def certified(found: Found, request: Request) -> tuple[NoiseTable, ...]:
-    """Frozen tables whose composed delta, by two accountants, is at most the wanted one.
+    """Frozen tables whose composed delta, by two accountants, is at most the wanted one in every case.
 
-    The supports are fixed at the searched lambda; then lambda alone moves, so that delta moves smoothly.
+    The supports are fixed at the searched lambda; then lambda alone moves, so that delta moves smoothly. It
+    is searched for the case that is worst at first, and again with every other that turns out worse.
 
     Raises:
         PlanRefused: 128 bits or 2^22 entries are too few.
     """
     family, tails = found.shape.family, _tails(found.shape, request)
-    models: dict[tuple[int, float], int] = {}
-    for part in request.parts:
-        key = (part.sensitivity, part.weight)
-        models[key] = models.get(key, 0) + part.cells * request.horizon
-    supports = {key: _support(tails, found.scale * key[0] / key[1], key[0]) for key in models}
+    noises = dict.fromkeys(map(_noise, request.parts))
+    supports = {each: _support(tails, found.scale * each.per_scale, each.farthest) for each in noises}
+    rest = [_draws(case, request.parts, request.horizon) for case in request.cases]
+    looked_at: list[_Draws] = []
 
-    def delta_at(scale: float) -> float:
-        laws = []
-        for (sensitivity, weight), times in models.items():
-            support = supports[sensitivity, weight]
-            logs = -family.psi(np.arange(support + 1, dtype=np.float64) * (weight / (scale * sensitivity)))
-            laws.append(Repeated(loss_law(mirrored(logs), sensitivity), times))
-        return fft_delta(laws, request.epsilon, precision=PRECISION).upper
+    def delta_at(scale: float, draws: Sequence[_Draws]) -> float:
+        values = {each: np.arange(supports[each] + 1, dtype=np.float64) for each in noises}
+        logs = {each: mirrored(-family.psi(values[each] * (1 / (scale * each.per_scale)))) for each in noises}
+        return _worst(draws, logs, request.epsilon, PRECISION)
 
-    scale = _least(delta_at, request.delta * _AIM, found.scale, within=_WITHIN, finest=2e-9)
+    scale, goal = found.scale, request.delta * _AIM
+    while rest and (not looked_at or delta_at(scale, rest) > goal):
+        worst = max(rest, key=lambda draws: delta_at(scale, [draws])) if len(rest) > 1 else rest[0]
+        rest.remove(worst)
+        looked_at.append(worst)
+        scale = _least(lambda at: delta_at(at, looked_at), goal, scale, within=_WITHIN, finest=2e-9)
     for attempt in range(_ATTEMPTS):
         tables = _frozen(family, scale, supports, request.parts)
-        slots = [
-            Slot(table, part.cells, request.horizon)
-            for table, part in zip(tables, request.parts, strict=True)
-        ]
-        if composed_delta(slots, request.epsilon) <= request.delta:
+        if worst_delta(tables, request.parts, request.epsilon, times=request.horizon) <= request.delta:
             return tables
         scale *= 1 + 4.0**attempt * 1e-7
     raise PlanRefused(
@@ -185,8 +93,55 @@ def certified(found: Found, request: Request) -> tuple[NoiseTable, ...]:
     )
 
 
+class _Noise(NamedTuple):
+    """What tells one law of noise from another, at one lambda: parts that share it share a table."""
+
+    sensitivity: int
+    weight: float
+    farthest: int
+
+    @property
+    def per_scale(self) -> float:
+        """Grid steps of the noise scale at lambda = 1."""
+        return self.sensitivity / self.weight
+
+
+_Draws = dict[tuple[_Noise, int], int]  # of each noise and shift, how many independent losses
+
+
+def _noise(part: Part) -> _Noise:
+    return _Noise(part.sensitivity, part.weight, part.farthest)
+
+
+def _draws(case: Case, parts: Sequence[Part], horizon: int) -> _Draws:
+    draws: _Draws = {}
+    for part, moves in zip(parts, case, strict=True):
+        for moved in moves:
+            key = _noise(part), moved.shift
+            draws[key] = draws.get(key, 0) + moved.cells * horizon
+    return draws
+
+
+def _worst(draws: Sequence[_Draws], logs: Mapping[_Noise, Floats], epsilon: float, precision: float) -> float:
+    """The largest delta of any of the cases."""
+    laws = {key: loss_law(logs[key[0]], key[1]) for key in dict.fromkeys(key for one in draws for key in one)}
+    return max(
+        fft_delta(
+            [Repeated(laws[key], times) for key, times in one.items()], epsilon, precision=precision
+        ).upper
+        for one in draws
+    )
+
+
+def _coarse(part: Part, start: float) -> Part:
+    """The part on a lattice with a few grid steps in the noise; an overlap is rounded up."""
+    steps = min(part.sensitivity, math.ceil(COARSE_STEPS * part.weight / start))
+    overlap = None if part.overlap is None else -(-part.overlap * steps // part.sensitivity)
+    return replace(part, sensitivity=steps, overlap=overlap)
+
+
 def _frozen(
-    family: Family, scale: float, supports: dict[tuple[int, float], int], parts: Sequence[Part]
+    family: Family, scale: float, supports: Mapping[_Noise, int], parts: Sequence[Part]
 ) -> tuple[NoiseTable, ...]:
     """The table of each part at lambda = `scale`; equal parts share one.
 
@@ -198,9 +153,9 @@ def _frozen(
             part: freeze(
                 family,
                 step_below(scale * part.sensitivity / part.weight),
-                supports[part.sensitivity, part.weight],
+                supports[_noise(part)],
                 sensitivity=part.sensitivity,
-                max_groups=part.cells,
+                max_groups=part.most_cells,
             )
             for part in dict.fromkeys(parts)
         }
@@ -283,11 +238,11 @@ def _support(tails: _Tails, scale: float, shift: int) -> int:
     return max(1, support_within(math.ceil(tails.reach(shift / scale) * scale) + shift - 1))
 
 
-def _logs(family: Family, model: Part, scale: float, tails: _Tails) -> Floats:
-    """Log masses, not normalised, of -K..K: the table of `model` at lambda = `scale` before it is frozen."""
-    steps = scale * model.sensitivity / model.weight
-    logs = -family.psi(np.arange(_support(tails, steps, model.sensitivity) + 1) / steps)
-    return mirrored(logs)
+def _logs(family: Family, noise: _Noise, scale: float, tails: _Tails) -> Floats:
+    """Log masses, not normalised, of -K..K: the table of `noise` at lambda = `scale` before it is frozen."""
+    steps = scale * noise.per_scale
+    support = _support(tails, steps, noise.farthest)
+    return mirrored(-family.psi(np.arange(support + 1) / steps))
 
 
 def _variance(logs: Floats) -> float:

@@ -4,6 +4,8 @@ from dp_spark.queries.count import Count
 from dp_spark.queries.ids import Ids
 from dp_spark.queries.mean import Mean
 from dp_spark.queries.measure import (
+    LARGEST_UNCLAMPED,
+    ONE_ROW,
     Bounds,
     ClampedColumn,
     DerivedEstimate,
@@ -18,6 +20,8 @@ from dp_spark.queries.measure import (
 from dp_spark.queries.sum import Sum
 
 __all__ = [
+    "LARGEST_UNCLAMPED",
+    "ONE_ROW",
     "Bounds",
     "ClampedColumn",
     "Count",

@@ -1,7 +1,7 @@
 """count: how many rows, of any value, each group has."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dp_spark.queries.measure import (
@@ -12,18 +12,20 @@ from dp_spark.queries.measure import (
     NoisyTotal,
     Total,
     total_estimate,
+    total_of_rows,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Number of rows; one unit moves one group by at most `max_rows_per_group`."""
+    """Number of rows; one unit moves one group by as many rows as it may keep there."""
 
     on_lattice = True
 
     def totals(self, bounds: Bounds) -> tuple[Total, ...]:
-        """The row count."""
-        return (Total("rows", Measure(MeasureKind.ROWS), bounds.max_rows_per_group, Fraction(1)),)
+        """The row count; of two units that both have rows in a group, each has one at least."""
+        rows = total_of_rows("rows", Measure(MeasureKind.ROWS), Fraction(1), bounds, least=1, most=1)
+        return (replace(rows, overlap=rows.overlap - 1),)
 
     def estimate(self, noisy: Sequence[NoisyTotal]) -> LatticeEstimate:
         """The noisy count as it is; it may be negative."""

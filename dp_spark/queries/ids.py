@@ -12,6 +12,7 @@ from dp_spark.queries.measure import (
     NoisyTotal,
     Total,
     total_estimate,
+    total_of_units,
 )
 
 
@@ -22,8 +23,8 @@ class Ids:
     on_lattice = True
 
     def totals(self, bounds: Bounds) -> tuple[Total, ...]:
-        """The unit count, whatever the bounds."""
-        return (Total("units", Measure(MeasureKind.UNITS), 1, Fraction(1)),)
+        """The unit count; a group that keeps a unit while another takes its place there does not move."""
+        return (total_of_units("units", Measure(MeasureKind.UNITS), Fraction(1), bounds, largest=1),)
 
     def estimate(self, noisy: Sequence[NoisyTotal]) -> LatticeEstimate:
         """The noisy count as it is; it may be negative."""

@@ -15,6 +15,7 @@ from dp_spark.queries.measure import (
     MeasureKind,
     NoisyTotal,
     Total,
+    total_of_rows,
 )
 
 
@@ -22,7 +23,7 @@ from dp_spark.queries.measure import (
 class Mean:
     """Midpoint of the bounds plus (noisy sum of distances from it) / (noisy count of values).
 
-    Centring halves what a unit can move at worst: max_rows_per_group * (upper - lower) / 2.
+    Centring halves what a row can move at worst: (upper - lower) / 2.
     """
 
     of: ClampedColumn
@@ -30,10 +31,11 @@ class Mean:
 
     def totals(self, bounds: Bounds) -> tuple[Total, ...]:
         """The centred sum in half steps, and the count of values; both are priced."""
-        rows, span = bounds.max_rows_per_group, self.of.upper_steps - self.of.lower_steps
+        span, half = self.of.upper_steps - self.of.lower_steps, self.of.step / 2
+        centred, values = (Measure(kind, self.of) for kind in (MeasureKind.CENTRED, MeasureKind.NON_NULL))
         return (
-            Total("centred_sum", Measure(MeasureKind.CENTRED, self.of), rows * span, self.of.step / 2),
-            Total("values", Measure(MeasureKind.NON_NULL, self.of), rows, Fraction(1)),
+            total_of_rows("centred_sum", centred, half, bounds, least=-span, most=span),
+            total_of_rows("values", values, Fraction(1), bounds, least=1, most=1),
         )
 
     def estimate(self, noisy: Sequence[NoisyTotal]) -> DerivedEstimate:

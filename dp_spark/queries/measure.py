@@ -20,8 +20,13 @@ class MeasureKind(StrEnum):
     NON_NULL = "non_null"  # 1 for a row whose value counts
     VALUE = "value"  # the clamped value in steps: floor(value / step + 1/2)
     CENTRED = "centred"  # twice VALUE less (lower + upper) / step: half steps from the midpoint
-    UNIT_VALUE = "unit_value"  # the clamped sum of a unit's values in the group, in steps
     UNITS = "units"  # 1 for a unit that keeps at least one row in the group
+    UNIT_VALUE = "unit_value"  # for a unit: its rows' values in steps, added up, then clamped
+
+
+# Under UNIT_VALUE a row's value is cut to this many steps either side before the rows of its unit are added:
+# the sum of 2^20 rows, more than a unit may keep, then fits 64 bits.
+LARGEST_UNCLAMPED = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,15 @@ class ClampedColumn:
     """A numeric column clamped to public bounds that are multiples of `step`.
 
     A row whose value is NULL, NaN or no number counts for nothing; an infinite one is clamped.
+
+    Attributes:
+        column: its name.
+        lower: the least value that counts as it is.
+        upper: the largest such value.
+        step: values are rounded to it: floor(value / step + 1/2).
+        per_unit: what is clamped: the value of each row, or, if true, the sum of all values that a unit keeps
+            in a group, in steps. Row values are then only rounded to `step`, and cut to plus and minus
+            LARGEST_UNCLAMPED steps. A unit without a value that counts in a group adds nothing there.
     """
 
     column: str
@@ -58,11 +72,43 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one unit may contribute: groups it touches, rows it keeps in each."""
+    """What one unit may contribute at most; None where there is no such bound.
 
-    max_groups: int | None
-    max_rows_per_group: int | None
+    Attributes:
+        max_groups: groups in which it keeps rows.
+        max_rows_per_group: rows that it keeps in each of them.
+        max_rows: rows that it keeps in all of them together.
+
+    Raises:
+        ValueError: the bounds leave a unit without limit in some group, or in the number of groups.
+    """
+
+    max_groups: int | None = None
+    max_rows_per_group: int | None = None
     max_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_rows is None and None in (self.max_groups, self.max_rows_per_group):
+            raise ValueError(f"{self} bounds nothing: give max_rows, or both of the others")
+
+    @property
+    def most_groups(self) -> int:
+        """The most groups in which one unit can have rows."""
+        return min(bound for bound in (self.max_groups, self.max_rows) if bound is not None)
+
+    @property
+    def most_rows_in_group(self) -> int:
+        """The most rows that one unit can have in one group."""
+        return min(bound for bound in (self.max_rows_per_group, self.max_rows) if bound is not None)
+
+    @property
+    def most_rows(self) -> int:
+        """The most rows that one unit can have in all groups together."""
+        spread = self.most_groups * self.most_rows_in_group
+        return spread if self.max_rows is None else min(spread, self.max_rows)
+
+
+ONE_ROW = Bounds(1, 1, 1)  # of a unit that is a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +118,51 @@ class Total:
     Attributes:
         name: the component's name within its query.
         measure: what is summed.
-        sensitivity: by how many integers one unit, added or removed, moves one group's total.
         step: the value of one integer.
+        sensitivity: by how many integers one unit, added or removed, moves one group's total at most.
+        cells: how many groups one unit moves at most.
+        in_all: by how many integers it moves all groups together at most: the sum of the moves' sizes.
+        overlap: by how many integers a group's total moves at most if one unit that has rows there is
+            replaced by another that has too. If that is no more than the sensitivity, contributions to this
+            total have one sign.
     """
 
     name: str
     measure: Measure
-    sensitivity: int
     step: Fraction
+    sensitivity: int
+    cells: int
+    in_all: int
+    overlap: int
+
+
+def total_of_rows(
+    name: str, measure: Measure, step: Fraction, bounds: Bounds, *, least: int, most: int
+) -> Total:
+    """A total to which a row adds `least`..`most` integers, or 0 where its value does not count.
+
+    A unit's rows in a group add up to anything from rows * min(least, 0) to rows * max(most, 0), whatever
+    their values: rows that do not count add 0. That is how far apart two units can be in one group.
+    """
+    largest, span = max(abs(least), abs(most)), max(most, 0) - min(least, 0)
+    return Total(
+        name,
+        measure,
+        step,
+        sensitivity=bounds.most_rows_in_group * largest,
+        cells=bounds.most_groups,
+        in_all=bounds.most_rows * largest,
+        overlap=bounds.most_rows_in_group * span,
+    )
+
+
+def total_of_units(name: str, measure: Measure, step: Fraction, bounds: Bounds, *, largest: int) -> Total:
+    """A total to which a unit adds at most `largest` integers in each group, however many rows it has there.
+
+    `overlap` is 0: the caller says what two units can differ by in one group, if not by nothing.
+    """
+    groups = bounds.most_groups
+    return Total(name, measure, step, sensitivity=largest, cells=groups, in_all=groups * largest, overlap=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +230,7 @@ class Query(Protocol):
         """Whether the answer is a released total itself (exact type, constant std)."""
 
     def totals(self, bounds: Bounds) -> tuple[Total, ...]:
-        """The totals to release, with their sensitivity under `bounds` (add_remove)."""
+        """The totals to release, with what one unit can move in them under `bounds`."""
 
     def estimate(self, noisy: Sequence[NoisyTotal]) -> Estimate:
         """The answer from the noisy totals, in the order of `totals`."""

@@ -1,7 +1,7 @@
-"""sum: the sum of a clamped column over each group's rows."""
+"""sum: the sum of a clamped column over each group's rows, or of each unit's clamped total there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dp_spark.queries.measure import (
     Bounds,
@@ -12,21 +12,27 @@ from dp_spark.queries.measure import (
     NoisyTotal,
     Total,
     total_estimate,
+    total_of_rows,
+    total_of_units,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Sum of clamped values; one unit moves it by max_rows_per_group * max(|lower|, |upper|)."""
+    """Sum of clamped values; one unit moves a group by max(|lower|, |upper|), for each row or in all."""
 
     of: ClampedColumn
     on_lattice = True
 
     def totals(self, bounds: Bounds) -> tuple[Total, ...]:
         """The sum, in steps of the column."""
-        largest = max(abs(self.of.lower_steps), abs(self.of.upper_steps))
-        measure = Measure(MeasureKind.VALUE, self.of)
-        return (Total("sum", measure, bounds.max_rows_per_group * largest, self.of.step),)
+        of, least, most = self.of, self.of.lower_steps, self.of.upper_steps
+        if not of.per_unit:
+            value = Measure(MeasureKind.VALUE, of)
+            return (total_of_rows("sum", value, of.step, bounds, least=least, most=most),)
+        measure, largest = Measure(MeasureKind.UNIT_VALUE, of), max(abs(least), abs(most))
+        total = total_of_units("sum", measure, of.step, bounds, largest=largest)
+        return (replace(total, overlap=max(most, 0) - min(least, 0)),)
 
     def estimate(self, noisy: Sequence[NoisyTotal]) -> LatticeEstimate:
         """The noisy sum as it is."""

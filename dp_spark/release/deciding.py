@@ -6,6 +6,7 @@ from fractions import Fraction
 from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import (
+    Family,
     NoiseTable,
     Part,
     calibrate_jointly,
@@ -14,12 +15,18 @@ from dp_spark.noise import (
     tightest_table,
     variance_floor,
 )
+from dp_spark.noise.joint import FIRST_FAMILIES
 from dp_spark.release.plan import NoiseDecision
 from dp_spark.release.spec.values import AUTO_NOISE
 
 # The linear program of the floor is of moderate size up to this sensitivity and down to this epsilon.
 _LEAST_FLOOR = 1e-6  # below this its solver's own error counts
 _LARGEST_SENSITIVITY, _LEAST_EPSILON = 64, Fraction(1, 100)
+
+
+def families_of(noise: str) -> tuple[Family, ...]:
+    """The laws that a spec leaves open, as far as they are tried first."""
+    return FIRST_FAMILIES if noise == AUTO_NOISE else (family_named(noise),)
 
 
 def decided_noise(
@@ -51,7 +58,7 @@ def _tightest(guarantee: PrivacyGuarantee) -> NoiseTable | None:
 
 
 def _is_one_cell(parts: Sequence[Part]) -> bool:
-    return len(parts) == 1 and parts[0].cells == 1
+    return len(parts) == 1 and parts[0].most_cells == 1
 
 
 def _over_floor(

@@ -9,8 +9,9 @@ from enum import StrEnum
 from fractions import Fraction
 
 from dp_spark.noise import NoiseTable
-from dp_spark.queries import Query, Total
-from dp_spark.release.spec import ReleaseSpec
+from dp_spark.queries import Bounds, Query, Total
+from dp_spark.release.pricing import Priced
+from dp_spark.release.spec import ReleaseSpec, contribution_bounds
 
 COVERAGE = Fraction(95, 100)
 DECIMAL_PRECISION = 19  # totals saturate where their unscaled value would leave 64 bits
@@ -80,7 +81,7 @@ class PlannedTotal:
 
     Attributes:
         total: what is summed, in its own integers.
-        grid_steps: integers of the total in one step of the noise grid; the total is rounded to the grid.
+        priced: its noise grid, and what one unit moves on it, by the neighbours of the release.
         epsilon_alone: the epsilon that this total costs by itself at the release's delta. All totals are
             calibrated together and cost less than the sum of these.
         table: the noise, in grid steps.
@@ -88,10 +89,15 @@ class PlannedTotal:
     """
 
     total: Total
-    grid_steps: int
+    priced: Priced
     epsilon_alone: float
     table: NoiseTable
     saturation: int
+
+    @property
+    def grid_steps(self) -> int:
+        """Integers of the total in one step of the noise grid; the total is rounded to the grid."""
+        return self.priced.grid_steps
 
     @property
     def grid(self) -> Fraction:
@@ -150,6 +156,11 @@ class ReleasePlan:
     noise: NoiseDecision
     queries: tuple[PlannedQuery, ...]
     columns: tuple[OutputColumn, ...]
+
+    @property
+    def bounds(self) -> Bounds:
+        """What one unit may contribute at most: one row where a row is a unit."""
+        return contribution_bounds(self.spec.unit, self.spec.bounds)
 
     @property
     def tables(self) -> Mapping[str, NoiseTable]:

@@ -1,14 +1,12 @@
 """From a spec to its plan: shares of the guarantee, noise grids, calibrated tables, output columns."""
 
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import islice
 
 from dp_spark.errors import PlanRefused
-from dp_spark.guarantee import PrivacyGuarantee
-from dp_spark.noise import NoiseTable, Part, Slot, composed_epsilon, expected_std
-from dp_spark.queries import Bounds, ClampedColumn, Count, Ids, Mean, Query, Sum, Total
-from dp_spark.release.deciding import decided_noise
+from dp_spark.noise import NoiseTable, epsilon_alone
+from dp_spark.queries import ClampedColumn, Count, Ids, Mean, Query, Sum
+from dp_spark.release.deciding import decided_noise, families_of
 from dp_spark.release.plan import (
     ColumnRole,
     ColumnType,
@@ -17,19 +15,21 @@ from dp_spark.release.plan import (
     PlannedTotal,
     ReleasePlan,
 )
+from dp_spark.release.pricing import priced_totals
 from dp_spark.release.spec import (
     PERIOD_COLUMN,
     RELEASE_COLUMN,
     REVISION_COLUMN,
+    Clamp,
     ColumnQuerySpec,
     QuerySpec,
     ReleaseSpec,
+    contribution_bounds,
     output_columns,
 )
 
-# A noise grid this much finer than the noise costs nothing in variance and keeps a table small.
-STD_IN_GRID_STEPS = 1024
-# Row integers below 2^31 keep the sum over one partition (below 2^31 rows) within 64 bits.
+# Integers that a row, or a unit in one group, adds: below 2^31 the sum over one partition (below 2^31 rows)
+# fits 64 bits.
 LARGEST_ROW_INTEGER = 2**31
 # Exact totals saturate here before rounding to the grid: twice as much still fits 64 bits.
 LARGEST_TOTAL = 2**60
@@ -44,21 +44,21 @@ def plan_release(spec: ReleaseSpec) -> ReleasePlan:
     Raises:
         PlanRefused: no noise table of a reasonable size meets a share, or numbers do not fit.
     """
-    bounds = Bounds(spec.bounds.max_groups, spec.bounds.max_rows_per_group)
+    bounds = contribution_bounds(spec.unit, spec.bounds)
     asked = [(entry, query_of(entry)) for entry in spec.queries]
     totals = [total for _, query in asked for total in query.totals(bounds)]
-    grids = _grids(totals, spec.guarantee, bounds.max_groups)
-    parts = [
-        Part(-(-total.sensitivity // grid), bounds.max_groups)
-        for total, grid in zip(totals, grids, strict=True)
-    ]
+    priced = priced_totals(totals, spec.neighbours, spec.guarantee, families_of(spec.noise))
+    parts = [each.part for each in priced]
     tables, decision = decided_noise(spec.noise, parts, spec.guarantee)
     alone = {
-        table: composed_epsilon([Slot(table, bounds.max_groups)], spec.guarantee.delta) for table in tables
+        (table, part): epsilon_alone(table, part, spec.guarantee.delta)
+        for table, part in zip(tables, parts, strict=True)
     }
     planned = iter(
-        PlannedTotal(total, grid, alone[table], table, _saturation(total.step * grid, table))
-        for total, grid, table in zip(totals, grids, tables, strict=True)
+        PlannedTotal(
+            total, each, alone[table, each.part], table, _saturation(total.step * each.grid_steps, table)
+        )
+        for total, each, table in zip(totals, priced, tables, strict=True)
     )
     queries = tuple(
         PlannedQuery(entry.name, entry.kind, query, tuple(islice(planned, len(query.totals(bounds)))))
@@ -85,7 +85,7 @@ def _clamped_column(entry: ColumnQuerySpec) -> ClampedColumn:
             f"{float(largest):.3g} steps of {float(step):g} from 0; at most {LARGEST_ROW_INTEGER} are exact",
             way_out="give a coarser `step`, or tighter `lower` and `upper`",
         )
-    return ClampedColumn(entry.column, entry.lower, entry.upper, step)
+    return ClampedColumn(entry.column, entry.lower, entry.upper, step, entry.clamp is Clamp.UNIT)
 
 
 def _default_step(lower: Fraction, upper: Fraction) -> Fraction:
@@ -98,24 +98,6 @@ def _default_step(lower: Fraction, upper: Fraction) -> Fraction:
     return step
 
 
-def _grids(totals: Sequence[Total], guarantee: PrivacyGuarantee, max_groups: int) -> list[int]:
-    """Integers of each total in one step of its noise grid, all as fine against the noise to come."""
-    std = expected_std([Part(total.sensitivity, max_groups) for total in totals], guarantee)
-    return [grid_steps(total.sensitivity, max(1, int(STD_IN_GRID_STEPS / std))) for total in totals]
-
-
-def grid_steps(sensitivity: int, finest: int) -> int:
-    """Integers of a total in one grid step, such that a unit moves it by at most `finest` steps.
-
-    Of the octave below that, the grid that raises the sensitivity least by rounding: not at all where it
-    divides it.
-    """
-    if sensitivity <= finest:
-        return 1
-    grids = {-(-sensitivity // steps) for steps in range((finest + 1) // 2, finest + 1)}
-    return min(grids, key=lambda grid: (grid * -(-sensitivity // grid), grid))
-
-
 def _saturation(grid: Fraction, table: NoiseTable) -> int:
     """Grid steps at which a total saturates, so that total + noise + interval fits its column."""
     unscaled = int(grid * 10 ** _decimals(grid))
@@ -124,7 +106,7 @@ def _saturation(grid: Fraction, table: NoiseTable) -> int:
         raise PlanRefused(
             "grid_too_coarse",
             f"a noise grid of {float(grid):g} leaves no room in 64 bits",
-            way_out="give tighter `lower` and `upper`, a coarser `step`, or a smaller `max_rows_per_group`",
+            way_out="give tighter `lower` and `upper`, a coarser `step`, or smaller bounds on rows",
         )
     return saturation
 

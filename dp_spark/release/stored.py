@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
 
-from dp_spark.noise import NoiseTable
+from dp_spark.noise import NoiseTable, Part
 from dp_spark.queries import ClampedColumn, Measure, MeasureKind, Total
 from dp_spark.release.plan import (
     ColumnRole,
@@ -18,6 +18,7 @@ from dp_spark.release.plan import (
     ReleasePlan,
 )
 from dp_spark.release.planner import query_of
+from dp_spark.release.pricing import Form, Priced
 from dp_spark.release.spec import spec_from_canonical
 
 FORMAT = 1
@@ -66,9 +67,11 @@ def _total_to_json(planned: PlannedTotal) -> dict[str, Any]:
         "name": total.name,
         "measure": total.measure.kind.value,
         "of": _clamped_to_json(total.measure.of),
-        "sensitivity": total.sensitivity,
         "step": str(total.step),
+        "moves": [total.sensitivity, total.cells, total.in_all, total.overlap],
+        "form": planned.priced.form.value,
         "grid_steps": planned.grid_steps,
+        "part": asdict(planned.priced.part),
         "epsilon_alone": planned.epsilon_alone,
         "table": planned.table.digest,
         "saturation": planned.saturation,
@@ -80,20 +83,25 @@ def _total_from_json(stored: Mapping[str, Any], noise: Mapping[str, NoiseTable])
     if stored["table"] not in noise:
         raise ValueError(f"noise table {stored['table']} of the stored plan is missing")
     return PlannedTotal(
-        total=Total(stored["name"], measure, stored["sensitivity"], Fraction(stored["step"])),
-        grid_steps=stored["grid_steps"],
+        total=Total(stored["name"], measure, Fraction(stored["step"]), *stored["moves"]),
+        priced=Priced(Form(stored["form"]), stored["grid_steps"], Part(**stored["part"])),
         epsilon_alone=stored["epsilon_alone"],
         table=noise[stored["table"]],
         saturation=stored["saturation"],
     )
 
 
-def _clamped_to_json(of: ClampedColumn | None) -> list[str] | None:
-    return None if of is None else [of.column, str(of.lower), str(of.upper), str(of.step)]
+def _clamped_to_json(of: ClampedColumn | None) -> dict[str, Any] | None:
+    if of is None:
+        return None
+    return asdict(of) | {"lower": str(of.lower), "upper": str(of.upper), "step": str(of.step)}
 
 
-def _clamped_from_json(stored: list[str] | None) -> ClampedColumn | None:
-    return None if stored is None else ClampedColumn(stored[0], *map(Fraction, stored[1:]))
+def _clamped_from_json(stored: Mapping[str, Any] | None) -> ClampedColumn | None:
+    if stored is None:
+        return None
+    exact = {key: Fraction(stored[key]) for key in ("lower", "upper", "step")}
+    return ClampedColumn(**{**stored, **exact})
 
 
 def _column_to_json(column: OutputColumn) -> dict[str, Any]:

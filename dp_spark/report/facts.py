@@ -7,9 +7,11 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee
+from dp_spark.queries import Bounds
 from dp_spark.release.plan import COVERAGE, NoiseDecision, ReleasePlan
 from dp_spark.report.plain import as_plain
 from dp_spark.report.promises import limits, protects
+from dp_spark.report.units import bounds_words, rows_of, unit_words
 from dp_spark.report.worth import ClampFacts, QueryFacts, TotalFacts, clamp_facts, query_facts, total_facts
 
 FORMAT = 1
@@ -69,10 +71,19 @@ class SealedRelease:
 
 @dataclass(frozen=True, slots=True)
 class BoundsFacts:
-    """How much of one unit counts at most."""
+    """How much of one unit counts at most; None where there is no such bound.
 
-    max_groups: int
-    max_rows_per_group: int
+    Attributes:
+        max_groups: groups in which rows count.
+        max_rows_per_group: rows in each of them.
+        max_rows: rows in all.
+        in_words: the same as a text, without the unit.
+    """
+
+    max_groups: int | None
+    max_rows_per_group: int | None
+    max_rows: int | None
+    in_words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +143,10 @@ class ReleaseFacts:
         population: the account that pays.
         period: how long one release covers (`day`), or None for the whole input.
         guarantee: what one release promises.
-        unit: the column whose values are protected.
+        unit: one unit, in words: `row`, a column, `COLUMN on one day`.
+        unit_columns: the columns that tell one from another; none where a row is a unit.
+        unit_per: the period that a unit is of, or None.
+        unit_rows: what is protected of a unit, in words.
         neighbours: which inputs are hard to tell apart.
         protects: the promise in words.
         limits: what the promise and the intervals leave out, in words.
@@ -153,6 +167,9 @@ class ReleaseFacts:
     period: str | None
     guarantee: PrivacyGuarantee
     unit: str
+    unit_columns: tuple[str, ...]
+    unit_per: str | None
+    unit_rows: str
     neighbours: Neighbours
     protects: tuple[str, ...]
     limits: tuple[str, ...]
@@ -176,17 +193,20 @@ def release_facts(
     plan: ReleasePlan, *, budget: Budget | None = None, sealed: SealedRelease | None = None
 ) -> ReleaseFacts:
     """The facts of a plan; of a release, if `sealed`, whose charge `budget` then holds already."""
-    spec = plan.spec
+    spec, unit = plan.spec, plan.spec.unit.protected
     return ReleaseFacts(
         release=spec.release,
         population=spec.budget.population,
         period=None if spec.period is None else str(spec.period.every),
         guarantee=spec.guarantee,
-        unit=spec.unit.column,
+        unit=unit_words(unit),
+        unit_columns=unit.columns,
+        unit_per=None if unit.per is None else str(unit.per),
+        unit_rows=rows_of(unit),
         neighbours=spec.neighbours,
         protects=protects(plan),
         limits=limits(plan),
-        bounds=BoundsFacts(spec.bounds.max_groups, spec.bounds.max_rows_per_group),
+        bounds=_bounds_facts(plan.bounds),
         clamped=clamp_facts(plan),
         groups=_group_facts(tuple(spec.group_by), spec.group_keys()),
         coverage=COVERAGE,
@@ -197,6 +217,10 @@ def release_facts(
         cost=None if budget is None else _cost_facts(spec.guarantee, budget, charged=sealed is not None),
         sealed=sealed,
     )
+
+
+def _bounds_facts(bounds: Bounds) -> BoundsFacts:
+    return BoundsFacts(bounds.max_groups, bounds.max_rows_per_group, bounds.max_rows, bounds_words(bounds))
 
 
 def _group_facts(columns: tuple[str, ...], keys: tuple[tuple[str, ...], ...]) -> GroupFacts:

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from dp_spark.guarantee import Neighbours
+from dp_spark.release.pricing import Form
 from dp_spark.release.spec import QueryKind
 from dp_spark.report.facts import Amount, CostFacts, ReleaseFacts, SealedRelease
 from dp_spark.report.figures import counted, exact, figures
@@ -10,7 +11,10 @@ from dp_spark.report.worth import ClampFacts, QueryFacts, TotalFacts
 
 NO_LEDGER = "no ledger asked"
 BY_SIZE = "by size"
-_NEIGHBOURS = {Neighbours.ADD_REMOVE: "added or removed"}
+_NEIGHBOURS = {
+    Neighbours.ADD_REMOVE: "added or removed",
+    Neighbours.REPLACE: "replaced by those of another; how many units there are is public",
+}
 
 
 def title(facts: ReleaseFacts) -> str:
@@ -32,17 +36,16 @@ def counted_queries(number: int) -> str:
 
 def promise(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
     """The settings that make the guarantee, as (name, text)."""
-    bounds, groups = facts.bounds, facts.groups
+    groups = facts.groups
     first = "; ".join(" / ".join(key) for key in groups.first)
     more = ", ..." if groups.count > len(groups.first) else ""
     return (
         ("guarantee", f"{spending(facts.guarantee)}, each release"),
-        ("unit", f"all rows of one {facts.unit}, {_NEIGHBOURS[facts.neighbours]}"),
+        ("unit", f"{facts.unit_rows}, {_NEIGHBOURS[facts.neighbours]}"),
         ("period", f"one {facts.period} a release" if facts.period else "the whole input"),
         (
             "bounds",
-            f"of each {facts.unit} at most {counted(bounds.max_groups, 'group')}, "
-            f"{counted(bounds.max_rows_per_group, 'row')} in each",
+            f"of each {facts.unit} at most {facts.bounds.in_words}" if facts.unit_columns else "a row",
         ),
         *(("values", clamp(each)) for each in facts.clamped),
         (
@@ -57,7 +60,8 @@ def clamp(clamped: ClampFacts) -> str:
     """The bounds of a column in one query."""
     low, high = exact(clamped.lower), exact(clamped.upper)
     step = exact(clamped.step)
-    return f"{clamped.query}: {clamped.column} clamped to [{low}, {high}], in steps of {step}"
+    what = f"{clamped.column} added up by unit and group, then" if clamped.per_unit else clamped.column
+    return f"{clamped.query}: {what} clamped to [{low}, {high}], in steps of {step}"
 
 
 def spending(amount: Amount) -> str:
@@ -99,6 +103,25 @@ def depending(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
 def total_name(total: TotalFacts) -> str:
     """A total under the name of its query."""
     return f"{total.query}: {total.component}"
+
+
+def moves(total: TotalFacts) -> str:
+    """What is priced: by how much neighbours differ in the groups of a total, at worst."""
+    step, groups = exact(total.shift), counted(total.cells, "group")
+    match total.form, total.overlap:
+        case Form.SPREAD, None:
+            return f"{groups}, each by {step}" if total.cells > 1 else f"{groups} by {step}"
+        case Form.SPREAD, overlap:
+            assert overlap is not None
+            both = (
+                f"by {exact(overlap)} where both have rows" if overlap else "by nothing where both have rows"
+            )
+            return f"{groups} of each of two units, each by {step}; {both}"
+        case _:
+            together = (
+                "all groups together" if total.cells == 1 else "all groups of each of two units, together"
+            )
+            return f"{together} by {step}, whichever they are"
 
 
 def decision(facts: ReleaseFacts) -> str:

@@ -2,24 +2,71 @@
 
 import math
 
+from dp_spark.guarantee import Every, Neighbours
 from dp_spark.queries import Mean, Sum
 from dp_spark.release.plan import COVERAGE, ReleasePlan
-from dp_spark.report.figures import counted, exact, figures
+from dp_spark.report.figures import exact, figures
+from dp_spark.report.units import bounds_words, rows_of, somebody, unit_words
+
+# The most units of a period that one person can be in one release.
+_UNITS_IN_RELEASE = {
+    (Every.DAY, Every.WEEK): 7,
+    (Every.DAY, Every.MONTH): 31,
+}
 
 
 def protects(plan: ReleasePlan) -> tuple[str, ...]:
-    """What the guarantee means for a unit (add_remove), in one release and over many."""
-    spec, unit = plan.spec, plan.spec.unit.column
-    epsilon, delta = spec.guarantee.epsilon, spec.guarantee.delta
+    """What the guarantee means for a unit, in one release and over many."""
+    spec, unit = plan.spec, plan.spec.unit.protected
+    epsilon, delta = exact(spec.guarantee.epsilon), exact(spec.guarantee.delta)
     where = "the input" if spec.period is None else f"the {spec.period.every} that a release covers"
-    return (
-        f"All rows of one {unit} in {where}, whatever they hold: with them or without them, any published "
-        f"outcome is at most e^{exact(epsilon)} = {figures(math.exp(epsilon), 3)} times as probable, "
-        f"but for an extra probability of {exact(delta)}.",
-        f"Releases add up: for a {unit} with rows in N of them it is N times epsilon {exact(epsilon)} and N "
-        f"times delta {exact(delta)}. Over time, the limit of the account "
-        f"{spec.budget.population} is what protects.",
+    rows = rows_of(unit)
+    it = "it" if unit.is_row else "them"
+    hidden = {
+        Neighbours.ADD_REMOVE: f"with {it} or without {it}",
+        Neighbours.REPLACE: f"with {it}, or with {'any other row' if unit.is_row else 'those of any other'} "
+        f"in {'its' if unit.is_row else 'their'} place",
+    }[spec.neighbours]
+    texts = [
+        f"{rows[0].upper()}{rows[1:]} in {where}, whatever {'it holds' if unit.is_row else 'they hold'}: "
+        f"{hidden}, any published outcome is at most e^{epsilon} = "
+        f"{figures(math.exp(spec.guarantee.epsilon), 3)} times as probable, but for an extra probability of "
+        f"{delta}."
+    ]
+    if spec.neighbours is Neighbours.REPLACE:
+        texts.append("How many units there are is public: it is not protected.")
+    in_many = (
+        "a row that N of them read it" if unit.is_row else f"a {unit_words(unit)} with rows in N of them it"
     )
+    texts.append(
+        f"Releases add up: for {in_many} is N times epsilon {epsilon} and N times delta {delta}. Over time, "
+        f"the limit of the account {spec.budget.population} is what protects."
+    )
+    return (*texts, *_not_the_person(plan))
+
+
+def _not_the_person(plan: ReleasePlan) -> tuple[str, ...]:
+    """What a unit smaller than a person means for a person."""
+    spec, unit = plan.spec, plan.spec.unit.protected
+    if unit.is_row:
+        return (
+            "Each row is protected by itself, nobody as the whole of their rows: for somebody with N rows "
+            "epsilon counts N times, delta more than N times.",
+        )
+    if unit.per is None:
+        return ()
+    texts = [
+        f"The protection is of each {unit_words(unit)}, not of a {somebody(unit)}: for a {somebody(unit)} "
+        f"with rows in N {unit.per}s epsilon counts N times, delta more than N times."
+    ]
+    most = _UNITS_IN_RELEASE.get((unit.per, spec.period.every)) if spec.period else None
+    if spec.period and most:
+        epsilon = exact(most * spec.guarantee.epsilon)
+        texts.append(
+            f"In one release that is up to {most} {unit.per}s of a {spec.period.every}: epsilon {epsilon} "
+            f"for a {somebody(unit)} with rows on all of them."
+        )
+    return tuple(texts)
 
 
 def limits(plan: ReleasePlan) -> tuple[str, ...]:
@@ -28,22 +75,22 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
 
 
 def _limits_of_intervals(plan: ReleasePlan) -> tuple[str, ...]:
-    bounds, unit = plan.spec.bounds, plan.spec.unit.column
-    groups, rows = counted(bounds.max_groups, "group"), counted(bounds.max_rows_per_group, "row")
-    clamped = ", or by clamping values to their bounds" if _columns(plan) else ""
+    unit = plan.spec.unit.protected
+    lost = [] if unit.is_row else [f"by using at most {bounds_words(plan.bounds)} of a {unit_words(unit)}"]
+    lost += ["by clamping values, or totals of units, to their bounds"] if _columns(plan) else []
+    missing = f" What is lost {', or '.join(lost)}, is not in them." if lost else ""
     return (
-        f"Intervals cover the noise alone. What is lost by using at most {groups} of a {unit} and {rows} in "
-        f"each{clamped}, is not in them.",
+        f"Intervals cover the noise alone.{missing}",
         f"Each interval holds by itself: up to {figures((1 - COVERAGE) * 100)} in 100 may miss the number "
         "they are about.",
     )
 
 
 def _limits_of_rows(plan: ReleasePlan) -> tuple[str, ...]:
-    spec = plan.spec
+    null = " or ".join(plan.spec.unit.columns)
+    unit = f"their {null} is NULL, or if " if null else ""
     texts = [
-        f"Rows count for nothing if their {spec.unit.column} is NULL, or if their group is NULL or not among "
-        "the public ones."
+        f"Rows count for nothing if {unit}their group is NULL or not among the public ones.",
     ]
     if columns := _columns(plan):
         names = " or ".join(columns)
@@ -55,10 +102,13 @@ def _limits_of_rows(plan: ReleasePlan) -> tuple[str, ...]:
 
 
 def _limits_of_guarantee(plan: ReleasePlan) -> tuple[str, ...]:
-    unit = plan.spec.unit.column
+    columns = " and ".join(plan.spec.unit.columns)
+    several = (
+        f"Someone behind N values of {columns} is N units: epsilon counts N times for them, delta more than "
+        "N times.",
+    )
     return (
-        f"Someone behind N values of {unit} is N units: epsilon counts N times for them, delta more than N "
-        "times.",
+        *(several if columns else ()),
         "The same people under another population have another account; the two are not added up.",
         "The guarantee is computational: noise comes from a keyed stream, so it holds against everyone who "
         "does not have the key of the release.",

@@ -28,6 +28,8 @@ def print_facts(console: Console, facts: ReleaseFacts) -> None:
         _section(console, heading, _references(console, facts))
     told = Text(f"{phrases.together(facts)} {phrases.decision(facts)}")
     _section(console, "How the guarantee is shared", told, _shares(console, facts))
+    priced = _pairs((phrases.total_name(total), phrases.moves(total)) for total in facts.totals)
+    _section(console, "What neighbours differ in, in value", priced)
     _section(console, "The noise of each total, in value", _noise(console, facts))
     _section(console, "Cost", _pairs(phrases.ledger(facts.cost)) if facts.cost else Text(phrases.NO_LEDGER))
     if facts.sealed:

@@ -24,13 +24,14 @@ _COUNTED = {
 
 @dataclass(frozen=True, slots=True)
 class ClampFacts:
-    """The public bounds of a column that a query reads."""
+    """The public bounds of a column that a query reads: of each row's value, or of each unit's total."""
 
     query: str
     column: str
     lower: Fraction
     upper: Fraction
     step: Fraction
+    per_unit: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class TotalFacts:
         family: the law of its noise.
         sensitivity: by how much one unit moves one group at most.
         sensitivity_all_groups: the same, over all groups that one unit may touch.
+        form: which bound prices it: `spread` over the groups of a unit, or `gathered` in one.
+        cells: how many cells are priced, of one unit or, under `replace`, of each of two.
+        shift: by how much each of them moves, rounding to the grid included.
+        overlap: under `replace`, by how much a cell moves that both units have; None where that makes no
+            difference.
         grid: the total and its noise are multiples of this.
         scale: of the family's standard member.
         std: standard deviation of the noise.
@@ -60,6 +66,10 @@ class TotalFacts:
     family: str
     sensitivity: Fraction
     sensitivity_all_groups: Fraction
+    form: str
+    cells: int
+    shift: Fraction
+    overlap: Fraction | None
     grid: Fraction
     scale: float
     std: float
@@ -130,10 +140,7 @@ def clamp_facts(plan: ReleasePlan) -> tuple[ClampFacts, ...]:
 
 def total_facts(plan: ReleasePlan) -> tuple[TotalFacts, ...]:
     """Share and noise of each total, in the order of the queries."""
-    max_groups = plan.spec.bounds.max_groups
-    return tuple(
-        _total_facts(query.name, planned, max_groups) for query in plan.queries for planned in query.totals
-    )
+    return tuple(_total_facts(query.name, planned) for query in plan.queries for planned in query.totals)
 
 
 def query_facts(plan: ReleasePlan) -> tuple[QueryFacts, ...]:
@@ -150,20 +157,24 @@ def query_facts(plan: ReleasePlan) -> tuple[QueryFacts, ...]:
     )
 
 
-def _range_and_step(of: ClampedColumn) -> tuple[Fraction, Fraction, Fraction]:
-    return of.lower, of.upper, of.step
+def _range_and_step(of: ClampedColumn) -> tuple[Fraction, Fraction, Fraction, bool]:
+    return of.lower, of.upper, of.step, of.per_unit
 
 
-def _total_facts(query: str, planned: PlannedTotal, max_groups: int) -> TotalFacts:
-    sensitivity = planned.total.sensitivity * planned.total.step
+def _total_facts(query: str, planned: PlannedTotal) -> TotalFacts:
+    part = planned.priced.part
     return TotalFacts(
         query=query,
         component=planned.total.name,
         counts=_counts(planned),
         epsilon_alone=planned.epsilon_alone,
         family=planned.table.family,
-        sensitivity=sensitivity,
-        sensitivity_all_groups=sensitivity * max_groups,
+        sensitivity=planned.total.sensitivity * planned.total.step,
+        sensitivity_all_groups=planned.total.in_all * planned.total.step,
+        form=str(planned.priced.form),
+        cells=part.cells,
+        shift=part.sensitivity * planned.grid,
+        overlap=None if part.overlap is None else part.overlap * planned.grid,
         grid=planned.grid,
         scale=float(planned.grid / planned.table.step),
         std=planned.std,

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
-from dp_spark.noise.composition import Slot, composed_delta
+from dp_spark.noise.composition import Slot, composed_delta, fft_composed_delta
 from dp_spark.noise.families import Family, Gaussian, Laplace, Subbotin
 from dp_spark.noise.freezing import freeze
 from dp_spark.noise.hyperbolic import Hyperbolic
@@ -21,7 +21,9 @@ from dp_spark.noise.joint import (
     least_variance_jointly,
 )
 from dp_spark.noise.lattice import NoiseTable
-from dp_spark.noise.one_scale import Shape, checked, searched
+from dp_spark.noise.neighbours import worst_delta
+from dp_spark.noise.one_scale import searched
+from dp_spark.noise.request import Shape, checked
 
 WANTED = PrivacyGuarantee(Fraction(1), Fraction(1, 10**6))
 PURE = PrivacyGuarantee(Fraction(1), Fraction(0))
@@ -117,6 +119,36 @@ def test_over_a_year_gaussian_noise_wins_and_is_not_below_the_theory() -> None:
     assert 1e-6 * (1 - 1e-3) <= spent(choice.tables, parts, WANTED.epsilon, 365) <= 1e-6
 
 
+MEAN = [Part(40, 3, overlap=80), Part(4, 3, overlap=4)]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [Part(4, 3, overlap=3), Part(1, 3, overlap=0)],
+        [Part(50, 3, overlap=100)],
+        MEAN,
+        [*MEAN, Part(60, 3, overlap=75), Part(11, 1)],
+        [Part(30, 40, overlap=45), Part(2, 40, overlap=1)],
+    ],
+    ids=["one-signed", "two-signed", "mean", "with cells of its own", "many cells"],
+)
+def test_replacing_a_unit_meets_the_guarantee_in_every_case_and_wastes_little(parts: list[Part]) -> None:
+    """For all numbers of kept cells, by the other accountant too, and tight in the worst of them."""
+    tables = least_variance_jointly(parts, WANTED).tables
+    worst = worst_delta(tables, parts, WANTED.epsilon)
+    own = worst_delta(
+        tables, parts, WANTED.epsilon, price=lambda slots, epsilon: fft_composed_delta(slots, epsilon).upper
+    )
+    assert 1e-6 * (1 - 2e-3) <= worst <= 1e-6
+    assert own <= 1e-6
+
+
+def test_noise_for_neighbours_that_come_or_go_does_not_do_where_units_are_replaced() -> None:
+    tables = least_variance_jointly([Part(part.sensitivity, 3) for part in MEAN], WANTED).tables
+    assert worst_delta(tables, MEAN, WANTED.epsilon) > 1e-4
+
+
 def test_a_large_delta_is_better_spent_on_a_cut() -> None:
     """At (1, 0.01) truncated Laplace noise has variance 1.66 in the continuum, Laplace 1.92."""
     choice = least_variance_jointly([Part(200, 1)], PrivacyGuarantee(Fraction(1), Fraction(1, 100)))
@@ -137,6 +169,12 @@ def test_the_expected_std_is_good_to_a_factor_of_two(cells: int, totals: int, ho
         (lambda: Part(0, 1), "sensitivity_range"),
         (lambda: Part(1, True), "cells_range"),
         (lambda: Part(1, 1, weight=0.0), "weight_range"),
+        (lambda: Part(2, 1, overlap=5), "overlap_range"),
+        (lambda: Part(2, 1, overlap=-1), "overlap_range"),
+        (
+            lambda: least_variance_jointly([Part(2, 1, overlap=1), Part(2, 3, overlap=1)], WANTED),
+            "cells_differ",
+        ),
         (lambda: least_variance_jointly([], WANTED), "parts_missing"),
         (lambda: least_variance_jointly([Part(1, 1)], WANTED, horizon=0), "horizon_range"),
         (

@@ -7,12 +7,12 @@ from itertools import combinations_with_replacement, product
 import pytest
 
 from dp_spark.noise.accountant import fft_delta
-from dp_spark.noise.composition import Slot, table_law
+from dp_spark.noise.composition import Slot, composed_epsilon, table_law
 from dp_spark.noise.families import Family, Gaussian, Laplace
 from dp_spark.noise.freezing import freeze
 from dp_spark.noise.lattice import NoiseTable
 from dp_spark.noise.losses import Repeated
-from dp_spark.noise.neighbours import Moves, add_remove_delta, replace_cases, replace_delta
+from dp_spark.noise.neighbours import Moved, Part, epsilon_alone, worst_cases, worst_delta
 
 EPSILON = 1.5
 
@@ -62,7 +62,7 @@ def test_replace_of_a_sum_is_the_brute_force_maximum(
     """One row a cell, clamped: D = max(abs L, abs U) and D_overlap = U - L."""
     noise = table(family, max(abs(lower), abs(upper)))
     truth = replaced([(value,) for value in range(lower, upper + 1)], cells, [noise])
-    bound = replace_delta([Moves(noise, upper - lower)], cells, EPSILON)
+    bound = worst_delta([noise], [Part(noise.sensitivity, cells, overlap=upper - lower)], EPSILON)
     assert bound == pytest.approx(truth, rel=1e-3, abs=0)
 
 
@@ -72,25 +72,55 @@ def test_replace_of_a_mean_covers_the_brute_force_maximum(family: Family, cells:
     tables = [table(family, 2), table(family, 1)]
     holdings = [(value, 1) for value in range(-2, 3)] + [(0, 0)]
     truth = replaced(holdings, cells, tables)
-    bound = replace_delta([Moves(tables[0], 4), Moves(tables[1], 1)], cells, EPSILON)
+    parts = [Part(2, cells, overlap=4), Part(1, cells, overlap=1)]
+    bound = worst_delta(tables, parts, EPSILON)
     assert truth * (1 - 1e-3) <= bound
-    halved = replace_delta([Moves(tables[0], 2), Moves(tables[1], 1)], cells, EPSILON)
+    halved = worst_delta(tables, [Part(2, cells, overlap=2), Part(1, cells, overlap=1)], EPSILON)
     assert halved <= bound
+
+
+@pytest.mark.parametrize("fault", [Part(2, 2, overlap=2), Part(2, 1, overlap=3), Part(1, 2, overlap=2)])
+def test_a_shift_or_a_cell_too_few_is_below_the_brute_force_maximum(fault: Part) -> None:
+    noise = table(Gaussian(), 2)
+    truth = replaced([(value,) for value in range(-1, 3)], 2, [noise])
+    assert worst_delta([noise], [fault], EPSILON) < truth * (1 - 1e-3)
+    assert worst_delta([noise], [Part(2, 2, overlap=3)], EPSILON) >= truth * (1 - 1e-6)
 
 
 def test_the_overlap_can_be_the_worst_case_and_can_be_harmless() -> None:
     noise = table(Gaussian(), 2)
-    apart = next(replace_cases([Moves(noise, 4)], 1))
-    assert apart == [Slot(noise, 2)]
-    wide_overlap = replace_delta([Moves(noise, 4)], 1, EPSILON)
-    assert wide_overlap > replace_delta([Moves(noise, 1)], 1, EPSILON) * 1.5
+    assert worst_cases([Part(2, 1, overlap=1)]) == (((Moved(2, 2),),),)
+    assert worst_cases([Part(2, 1, overlap=4)]) == (((Moved(4, 1),),),)
+    assert len(worst_cases([Part(2, 5, overlap=3)])) == 6
+    wide_overlap = worst_delta([noise], [Part(2, 1, overlap=4)], EPSILON)
+    assert wide_overlap > worst_delta([noise], [Part(2, 1, overlap=1)], EPSILON) * 1.5
+
+
+def test_a_cell_that_does_not_move_costs_nothing() -> None:
+    """ids in a cell that both units have; the sum beside it moves there."""
+    parts = [Part(2, 2, overlap=4), Part(1, 2, overlap=0)]
+    assert ((Moved(4, 2),), ()) in worst_cases(parts)
 
 
 @pytest.mark.parametrize("overlap", [1, 2, 4])
 def test_replace_costs_at_least_add_remove_and_at_most_twice_the_shift(overlap: int) -> None:
     noise = table(Laplace(), 2)
-    once = add_remove_delta([Moves(noise, overlap)], 3, EPSILON)
-    replaced_once = replace_delta([Moves(noise, overlap)], 3, EPSILON)
+    once = worst_delta([noise], [Part(2, 3)], EPSILON)
+    replaced_once = worst_delta([noise], [Part(2, 3, overlap=overlap)], EPSILON)
     sound = fft_delta([Repeated(table_law(noise, 4), 3)], EPSILON).upper
     assert once <= replaced_once <= sound * (1 + 1e-3)
     assert math.isfinite(replaced_once)
+
+
+def test_blocks_of_kept_cells_cover_every_number_of_them() -> None:
+    parts = [Part(4, 100, overlap=7)]
+    blocks = [(moves[0].cells, moves[-1].cells // 2) for (moves,) in worst_cases(parts)[1:-1]]
+    for kept in range(13, 88):
+        assert any(most >= kept and alone >= 100 - kept for most, alone in blocks)
+
+
+def test_epsilon_alone_is_that_of_the_worst_case() -> None:
+    noise = table(Gaussian(), 2)
+    cases = [[Slot(noise, 2, shift=3)], [Slot(noise, 1, shift=3), Slot(noise, 2)], [Slot(noise, 4)]]
+    found = epsilon_alone(noise, Part(2, 2, overlap=3), 1e-3)
+    assert found == max(composed_epsilon(slots, 1e-3) for slots in cases)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from dp_spark.errors import PlanRefused
 from dp_spark.frames.privatize import rounded
 from dp_spark.guarantee import PrivacyGuarantee
-from dp_spark.noise import Slot, composed_delta
+from dp_spark.noise import worst_delta
 from dp_spark.release.plan import ColumnRole, ColumnType, PlannedTotal, ReleasePlan
-from dp_spark.release.planner import grid_steps, plan_release
+from dp_spark.release.planner import plan_release
+from dp_spark.release.pricing import grid_steps
 from dp_spark.release.spec import ReleaseSpec
 from dp_spark.release.stored import plan_from_bytes, plan_to_bytes
 
@@ -50,11 +51,10 @@ def composed(plan: ReleasePlan) -> float:
 
     Exact for one total in one cell; else an upper bound, which is loose where delta is very small.
     """
-    cells = plan.spec.bounds.max_groups
-    if cells == len(totals(plan)) == 1:
+    parts = [total.priced.part for total in totals(plan)]
+    if len(parts) == parts[0].most_cells == 1:
         return totals(plan)[0].table.privacy_delta(plan.spec.guarantee.epsilon)
-    slots = [Slot(total.table, cells) for total in totals(plan)]
-    return composed_delta(slots, plan.spec.guarantee.epsilon)
+    return worst_delta([total.table for total in totals(plan)], parts, plan.spec.guarantee.epsilon)
 
 
 @pytest.mark.parametrize("max_groups", [1, 3, 40])

@@ -30,7 +30,7 @@ def test_no_line_is_wider_than_the_console(statement, width):
 def test_a_total_stands_on_one_line_with_all_its_numbers(facts, width):
     text = printed(facts, width=width)
     for total in facts.totals:
-        share, noise = rows_of(text, f"{total.query}: {total.component}")
+        share, _, noise = rows_of(text, f"{total.query}: {total.component}")
         assert share[2:] == [figures(total.epsilon_alone)]
         numbers = (total.scale, total.std, total.half_width)
         assert noise[2:] == [

@@ -63,7 +63,7 @@ def budget(connection: sa.Connection, population: str) -> Budget:
         raise _unknown(connection, population)
     return Budget(
         population=population,
-        unit=PrivacyUnit(row.unit),
+        unit=PrivacyUnit.parse(row.unit),
         neighbours=Neighbours(row.neighbours),
         limit=PrivacyGuarantee(decode(row.limit_epsilon), decode(row.limit_delta)),
         spent=_spent(connection, population),
@@ -100,9 +100,9 @@ def require_same_protection(account: Budget, unit: PrivacyUnit, neighbours: Neig
     if (account.unit, account.neighbours) != (unit, neighbours):
         raise LedgerRefused(
             "other_protection",
-            f"population {account.population} counts neighbours {account.neighbours} of unit "
-            f"{account.unit.column!r}, not {neighbours} of {unit.column!r}",
-            way_out="charges of different units do not add up: use another population",
+            f"population {account.population} counts unit {account.unit} with neighbours "
+            f"{account.neighbours}, not unit {unit} with neighbours {neighbours}",
+            way_out="charges of different units or neighbours do not add up: use another population",
         )
 
 
@@ -137,7 +137,7 @@ def set_budget(connection: sa.Connection, change: BudgetChange, at: str) -> None
     if row is None:
         names = {
             "population": change.population,
-            "unit": change.unit.column,
+            "unit": str(change.unit),
             "neighbours": change.neighbours.value,
         }
         connection.execute(sa.insert(store.accounts).values(names | new))

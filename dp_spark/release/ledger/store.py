@@ -1,8 +1,11 @@
-"""The ledger's tables. Fractions are stored as `n/d`, times as UTC ISO text, states as their names."""
+"""The ledger's tables.
+
+Fractions are stored as `n/d`, times as UTC ISO text, states as their names, a unit as its one text.
+"""
 
 import sqlalchemy as sa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 metadata = sa.MetaData(
     naming_convention={

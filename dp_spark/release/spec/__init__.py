@@ -1,19 +1,19 @@
 """What an operator writes: the spec of one release, from YAML or built in Python."""
 
+from dp_spark.guarantee import Every
 from dp_spark.release.spec.columns import PERIOD_COLUMN, RELEASE_COLUMN, REVISION_COLUMN, output_columns
 from dp_spark.release.spec.groups import MAX_GROUP_KEYS, GroupsSpec
 from dp_spark.release.spec.load import load_spec, parse_spec, spec_from_canonical
 from dp_spark.release.spec.queries import ColumnQuerySpec, CountingQuerySpec, QuerySpec
 from dp_spark.release.spec.release import (
-    BoundsSpec,
     BudgetSpec,
     InputSpec,
     PeriodSpec,
     ReleaseSpec,
     SinkSpec,
-    UnitSpec,
 )
-from dp_spark.release.spec.values import Every, InputFormat, Missing, QueryKind, SinkKind
+from dp_spark.release.spec.unit import BoundsSpec, UnitSpec, contribution_bounds
+from dp_spark.release.spec.values import Clamp, InputFormat, Missing, QueryKind, SinkKind
 
 __all__ = [
     "MAX_GROUP_KEYS",
@@ -22,6 +22,7 @@ __all__ = [
     "REVISION_COLUMN",
     "BoundsSpec",
     "BudgetSpec",
+    "Clamp",
     "ColumnQuerySpec",
     "CountingQuerySpec",
     "Every",
@@ -36,6 +37,7 @@ __all__ = [
     "SinkKind",
     "SinkSpec",
     "UnitSpec",
+    "contribution_bounds",
     "load_spec",
     "output_columns",
     "parse_spec",

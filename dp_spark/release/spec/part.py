@@ -17,6 +17,7 @@ class Part(BaseModel, frozen=True, extra="forbid"):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
+    also: ClassVar[tuple[str, ...]] = ()  # keys that stand for a field in other words
 
     def __init__(self, /, **written: Any) -> None:
         try:
@@ -63,7 +64,7 @@ class Part(BaseModel, frozen=True, extra="forbid"):
         if kind == "missing":
             example = (cls.model_fields[key].examples or [""])[0]
             return Problem(f"missing key {key!r}", f"add `{key}: {example}`", at=place)
-        keys = list(cls.model_fields)
+        keys = [*cls.also, *cls.model_fields]
         if kind in ("extra_forbidden", "invalid_key"):
             problem = unknown_key(key, keys, shown(written))
             return replace(problem, way_out=cls.elsewhere.get(key, problem.way_out))

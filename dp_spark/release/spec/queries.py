@@ -6,13 +6,14 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from dp_spark.release.problems import Problem, Wrong, wrong
+from dp_spark.release.problems import Problem, Wrong, shown, wrong
 from dp_spark.release.reading import decimal_text, read_each, word_of
 from dp_spark.release.spec.part import Part
 from dp_spark.release.spec.values import (
     COLUMN_KINDS,
     COUNTING_KINDS,
     Amount,
+    Clamp,
     Column,
     Missing,
     OnMissing,
@@ -28,7 +29,7 @@ class CountingQuerySpec(Part, frozen=True):
     """A query about rows or units."""
 
     elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("column", "lower", "upper", "step", "on_null", "on_nan"),
+        ("column", "lower", "upper", "step", "clamp", "on_null", "on_nan"),
         "remove it, or ask for kind: sum or kind: mean, which take it",
     )
 
@@ -37,7 +38,7 @@ class CountingQuerySpec(Part, frozen=True):
 
 
 class ColumnQuerySpec(Part, frozen=True):
-    """A query about the values of a column, each clamped to [lower, upper] and rounded to `step`."""
+    """A query about the values of a column, rounded to `step`; they, or a unit's total, are clamped."""
 
     name: QueryName = Field(examples=["total_delay"])
     kind: Annotated[QueryKind, BeforeValidator(word_of(COLUMN_KINDS))] = Field(examples=["sum"])
@@ -45,12 +46,18 @@ class ColumnQuerySpec(Part, frozen=True):
     lower: Amount = Field(examples=["-30"])
     upper: Amount = Field(examples=["180"])
     step: Step | None = None
+    clamp: Annotated[Clamp, BeforeValidator(word_of(Clamp))] = Clamp.ROW
     on_null: OnMissing = Missing.DROP
     on_nan: OnMissing = Missing.DROP
 
     @model_validator(mode="after")
     def _check_range(self) -> Self:
-        if problems := list(_range_problems(self.lower, self.upper, self.step)):
+        problems = [*_range_problems(self.lower, self.upper, self.step)]
+        if self.kind is QueryKind.MEAN and self.clamp is Clamp.UNIT:
+            why = "does not go with kind: mean: no number of values goes with a total that was clamped"
+            way_out = "remove clamp, or ask for kind: sum and kind: ids and divide"
+            problems.append(Problem(why, way_out, str(Clamp.ROW), shown(str(self.clamp)), ("clamp",)))
+        if problems:
             raise Wrong(*problems)
         return self
 

@@ -11,23 +11,22 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
-from dp_spark.guarantee import Neighbours, PrivacyGuarantee
+from dp_spark.guarantee import Every, Neighbours, PrivacyGuarantee
 from dp_spark.release.problems import Place, Problem, Wrong, path_text, shown
 from dp_spark.release.reading import read_list, word_of
 from dp_spark.release.spec.columns import column_problems
 from dp_spark.release.spec.groups import Axis, GroupsSpec, group_problems
 from dp_spark.release.spec.part import Part
-from dp_spark.release.spec.queries import QuerySpec, read_query
+from dp_spark.release.spec.queries import ColumnQuerySpec, QuerySpec, read_query
+from dp_spark.release.spec.unit import BoundsSpec, UnitSpec, unit_problems
 from dp_spark.release.spec.values import (
     AUTO_NOISE,
-    Bound,
+    Clamp,
     Column,
     Delta,
     Epsilon,
-    Every,
     InputFormat,
     Location,
-    OnMissing,
     Population,
     ReleaseName,
     SinkKind,
@@ -49,20 +48,6 @@ class PeriodSpec(Part, frozen=True):
     column: Column = Field(examples=["date"])
     every: Annotated[Every, BeforeValidator(word_of(Every))] = Field(examples=["day"])
     timezone: TimeZone = "UTC"
-
-
-class UnitSpec(Part, frozen=True):
-    """Whom the guarantee protects."""
-
-    column: Column = Field(examples=["COLUMN"])
-    on_null: OnMissing = Field(examples=["drop"])
-
-
-class BoundsSpec(Part, frozen=True):
-    """How much of one unit is used at most."""
-
-    max_groups: Bound = Field(examples=["3"])
-    max_rows_per_group: Bound = Field(examples=["10"])
 
 
 class GuaranteeSpec(Part, frozen=True):
@@ -108,7 +93,7 @@ class ReleaseSpec(Part, frozen=True):
     period: PeriodSpec | None = None
     unit: UnitSpec = Field(examples=["{column: COLUMN, on_null: drop}"])
     neighbours: Annotated[Neighbours, BeforeValidator(word_of(Neighbours))] = Neighbours.ADD_REMOVE
-    bounds: BoundsSpec = Field(examples=["{max_groups: 3, max_rows_per_group: 10}"])
+    bounds: BoundsSpec | None = None
     group_by: Annotated[tuple[Column, ...], BeforeValidator(read_list)] = Field(examples=["[origin]"])
     groups: GroupsSpec = Field(examples=["{public: [EWR, JFK, LGA]}"])
     guarantee: Annotated[PrivacyGuarantee, PlainValidator(_read_guarantee)] = Field(
@@ -128,6 +113,8 @@ class ReleaseSpec(Part, frozen=True):
         problems = [
             *column_problems(self.group_by, [query.name for query in self.queries]),
             *group_problems(self.groups, list(self.group_by)),
+            *unit_problems(self.unit, self.bounds, self.period.every if self.period else None),
+            *_clamp_problems(self),
             *_path_problems(self),
         ]
         if problems:
@@ -149,6 +136,15 @@ class ReleaseSpec(Part, frozen=True):
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()
 
 
+def _clamp_problems(spec: ReleaseSpec) -> Iterator[Problem]:
+    """Totals of a unit that is a row."""
+    for i, query in enumerate(spec.queries):
+        if spec.unit.is_row and isinstance(query, ColumnQuerySpec) and query.clamp is Clamp.UNIT:
+            why = "does not go with unit.row = true: a row is its own total"
+            place = ("queries", i, "clamp")
+            yield Problem(why, "remove clamp", str(Clamp.ROW), shown(str(query.clamp)), place)
+
+
 def _path_problems(spec: ReleaseSpec) -> Iterator[Problem]:
     """Paths of which one would overwrite, or be read as part of, another."""
     places: list[tuple[Place, str]] = [(("input", "path"), spec.input.path)]
@@ -167,6 +163,8 @@ def _plain(value: object) -> object:
             return {"public": [(each,) for each in values]}
         case GroupsSpec(public=[Axis(), *_]):
             return {"public": {each.column: each.values for each in value.axes}}
+        case UnitSpec(is_row=True):
+            return {"row": "true"}
         case Part():
             return {key: each for key, each in value if each is not None}
         case PrivacyGuarantee(epsilon=epsilon, delta=delta):

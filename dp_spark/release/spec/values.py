@@ -33,18 +33,17 @@ class InputFormat(StrEnum):
     CSV = "csv"
 
 
-class Every(StrEnum):
-    """How long a period is; a week starts on Monday."""
-
-    DAY = "day"
-    WEEK = "week"
-    MONTH = "month"
-
-
 class Missing(StrEnum):
     """What happens to a row whose value is missing."""
 
     DROP = "drop"
+
+
+class Clamp(StrEnum):
+    """What is clamped: each row's value, or each unit's total in a group."""
+
+    ROW = "row"
+    UNIT = "unit"
 
 
 class QueryKind(StrEnum):

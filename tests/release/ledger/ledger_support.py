@@ -10,7 +10,7 @@ from dp_spark.release.ledger import Claim, Ledger, ReleaseId, ReleaseState
 
 MASTER_KEY = bytes(range(32))
 POPULATION = "nyc_planes"
-TAILNUM = PrivacyUnit("tailnum")
+TAILNUM = PrivacyUnit(("tailnum",))
 SINK = "parquet"
 
 

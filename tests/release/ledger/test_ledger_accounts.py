@@ -4,7 +4,7 @@ import pytest
 from ledger_support import POPULATION, TAILNUM, fund, guarantee, reserve, sql
 
 from dp_spark.errors import BudgetRefused, LedgerRefused, SpecRefused
-from dp_spark.guarantee import Neighbours, PrivacyUnit
+from dp_spark.guarantee import Every, Neighbours, PrivacyUnit
 from dp_spark.release.ledger import Amount, ReleaseId
 
 
@@ -116,35 +116,39 @@ def test_histories_are_append_only(ledger, path, table, verb):
         sql(path, verb.format(table))
 
 
-def test_an_account_keeps_its_unit(ledger):
-    with pytest.raises(LedgerRefused) as refused:
-        ledger.set_budget(
-            POPULATION,
-            guarantee(9),
-            unit=PrivacyUnit("carrier"),
-            neighbours=Neighbours.ADD_REMOVE,
-            reason="a mistake",
-        )
-    assert code_of(refused) == "other_protection"
+OTHERS = [
+    ({"unit": PrivacyUnit(("carrier",))}, 'unit "carrier" with neighbours add_remove'),
+    ({"unit": PrivacyUnit(("tailnum",), Every.DAY)}, 'unit "tailnum" per day with neighbours add_remove'),
+    ({"unit": PrivacyUnit(("carrier", "tailnum"))}, 'unit "carrier" + "tailnum" with neighbours add_remove'),
+    ({"unit": PrivacyUnit(())}, "unit row with neighbours add_remove"),
+    ({"neighbours": Neighbours.REPLACE}, 'unit "tailnum" with neighbours replace'),
+]
+
+
+@pytest.mark.parametrize(("other", "told"), OTHERS)
+def test_an_account_is_of_one_unit_and_one_relation_and_a_refusal_names_both_sides(ledger, other, told):
+    asked = {"unit": TAILNUM, "neighbours": Neighbours.ADD_REMOVE} | other
+    for ask in (
+        lambda: reserve(ledger, **asked),
+        lambda: ledger.set_budget(POPULATION, guarantee(9), reason="a mistake", **asked),
+    ):
+        with pytest.raises(LedgerRefused) as refused:
+            ask()
+        assert code_of(refused) == "other_protection"
+        assert 'counts unit "tailnum" with neighbours add_remove, not ' + told in refused.value.message
     assert ledger.budget(POPULATION).limit.epsilon == 1
-
-
-def test_an_account_keeps_its_neighbours(ledger, path, monkeypatch):
-    class Wider:
-        def __new__(cls, value):
-            return value
-
-    monkeypatch.setattr("dp_spark.release.ledger.accounts.Neighbours", Wider)
-    sql(path, "UPDATE accounts SET neighbours = 'replace_one'")
-    with pytest.raises(LedgerRefused, match="replace_one"):
-        fund(ledger, 9)
-
-
-def test_a_release_that_protects_another_unit_is_not_charged_here(ledger):
-    with pytest.raises(LedgerRefused) as refused:
-        reserve(ledger, unit=PrivacyUnit("carrier"))
-    assert code_of(refused) == "other_protection"
     assert ledger.budget(POPULATION).spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    "unit", [TAILNUM, PrivacyUnit(()), PrivacyUnit(("é", "a b"), Every.WEEK), PrivacyUnit(("row",))]
+)
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_an_account_says_what_it_counts(ledger, unit, neighbours):
+    ledger.set_budget("other", guarantee(1), unit=unit, neighbours=neighbours, reason="decided")
+    ledger.set_budget("other", guarantee(2), unit=unit, neighbours=neighbours, reason="decided")
+    account = ledger.budget("other")
+    assert (account.unit, account.neighbours) == (unit, neighbours)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "a\n", "é", "x" * 129])

@@ -91,7 +91,7 @@ def test_another_database_is_refused_and_left_alone(path):
 
 
 def test_another_schema_version_is_refused(ledger, path):
-    sql(path, "UPDATE ledger_meta SET schema_version = 2")
+    sql(path, "UPDATE ledger_meta SET schema_version = 1")
     assert open_code(path) == "ledger_version"
 
 
