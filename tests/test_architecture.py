@@ -71,13 +71,18 @@ def own_rooms(path: Path) -> set[str]:
     return {parts[1] for parts in names if parts[1] != "__version__"} - {room_of(path)}
 
 
+def of_library(called: ast.Attribute) -> bool:
+    """Whether it is a function of NumPy or of Spark's expressions, and no method of a frame."""
+    return isinstance(called.value, ast.Name) and called.value.id in {"np", "F"}
+
+
 def actions(path: Path) -> Iterator[tuple[str, str]]:
     """(function, method) of every call of a name in ACTIONS in a file of the frames."""
     for function in ast.walk(ast.parse(path.read_text())):
         if isinstance(function, ast.FunctionDef):
             for node in ast.walk(function):
                 called = node.func if isinstance(node, ast.Call) else None
-                if isinstance(called, ast.Attribute) and called.attr in ACTIONS:
+                if isinstance(called, ast.Attribute) and called.attr in ACTIONS and not of_library(called):
                     yield function.name, called.attr
 
 

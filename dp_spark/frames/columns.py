@@ -43,7 +43,7 @@ def steps_above_lower(of: ClampedColumn) -> Column:
     clamped = F.greatest(F.least(value, F.lit(float(of.upper))), F.lit(float(of.lower)))
     steps = F.floor(clamped * float(of.step.denominator) / float(of.step.numerator) + 0.5)
     within = F.greatest(F.least(steps, F.lit(of.upper_steps)), F.lit(of.lower_steps))
-    return F.when(~F.isnan(value), within - F.lit(of.lower_steps))
+    return F.when(value.isNotNull() & ~F.isnan(value), within - F.lit(of.lower_steps))
 
 
 def short(text: Column) -> Column:

@@ -36,7 +36,7 @@ BASE: dict[str, Any] = {
 
 
 def totals(frame: DataFrame, key: str = "2024-03-01", **changes: Any) -> dict[str, list[int]]:
-    spec = ReleaseSpec(**{**BASE, **changes})
+    spec = ReleaseSpec(**{**BASE, **changes})  # a key that is None stands for its absence
     check_columns(frame, spec)
     plan, window = plan_release(spec), period_window(spec.period, key)
     found = collect_totals(frame, plan=plan, window=window, release_key=KEY)
@@ -239,3 +239,189 @@ def test_sums_beyond_64_bits_of_doubles_are_exact(spark: SparkSession) -> None:
 def test_an_empty_input_gives_zero_everywhere(spark: SparkSession) -> None:
     frame = rows(spark, [], "person string, town string, x double")
     assert np.array(list(totals(frame).values())).sum() == 0
+
+
+ROW_UNIT = {"unit": {"row": "true"}, "bounds": None}
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+def test_rows_as_units_give_special_values_the_same_meaning(spark: SparkSession, kind: str) -> None:
+    """Spark's own expressions and the workers' arrays agree on every value, whichever adds up."""
+    towns = [f"{i:02}" for i in range(len(SPECIAL[kind]))]
+    values = [("p", town, value) for town, (value, _) in zip(towns, SPECIAL[kind], strict=True)] * 2
+    found = totals(
+        rows(spark, values, f"person string, town string, x {kind}"), groups={"public": towns}, **ROW_UNIT
+    )
+    steps = [steps for _, steps in SPECIAL[kind]]
+    assert found["n.rows"] == found["people.units"] == [2] * len(towns)
+    assert found["middle.values"] == [2 * int(step is not None) for step in steps]
+    assert found["total.sum"] == [2 * (step or 0) for step in steps]
+    assert found["middle.centred_sum"] == [2 * (2 * step - 20 if step is not None else 0) for step in steps]
+
+
+def test_rows_as_units_are_not_bounded_and_sum_exactly_over_any_range(spark: SparkSession) -> None:
+    large = 2**30
+    values = [("p", "ab"[i % 2], float(large - i % 3)) for i in range(20_000)] + [("p", "a", None)]
+    frame = rows(spark, values, "person string, town string, x double")
+    queries = [{"name": "total", "kind": "sum", "column": "x", "lower": -large, "upper": large, "step": 1}]
+    found = totals(frame, queries=[*queries, {"name": "n", "kind": "count"}], **ROW_UNIT)
+    sums = [sum(int(x) for _, town, x in values if town == each and x is not None) for each in "ab"]
+    assert found == {"total.sum": [*sums, 0], "n.rows": [10_001, 10_000, 0]}
+
+
+# Texts of a group or a unit: those of one line are one, all others are told apart.
+TEXTS = [
+    ["caf\u00e9", "cafe\u0301"],
+    ["cafe"],
+    ["cafe "],
+    ["CAFE"],
+    ["\uac00", "\u1100\u1161"],
+    [""],
+    ["NULL"],
+    ["NaN"],
+    ["-0.0"],
+    ["0.0"],
+    ["a\0b"],
+    ["a'b\"`;--"],
+    ["\u0645\u0645"],
+]
+
+
+@pytest.mark.parametrize("unit", [{"unit": {"column": "person", "on_null": "drop"}}, ROW_UNIT])
+def test_texts_of_groups_are_compared_in_nfc_and_nothing_else_is_folded(
+    spark: SparkSession, unit: dict[str, Any]
+) -> None:
+    listed = [alike[0] for alike in TEXTS if alike[0].isprintable() and alike[0]]
+    values = [(f"p{i}", text, 1.0) for i, alike in enumerate(TEXTS) for text in alike]
+    values += [("q", other, 1.0) for other in ("caf\u00e9 ", "x" * 5000, "\u00e9" * 600, None)]
+    frame = rows(spark, values, "person string, town string, x double")
+    found = totals(frame, groups={"public": listed}, **unit)["n.rows"]
+    sizes = {alike[0]: len(alike) for alike in TEXTS}
+    assert found == [sizes[key] for key in sorted(listed)]
+
+
+def test_texts_of_units_are_compared_in_nfc_and_nothing_else_is_folded(spark: SparkSession) -> None:
+    long = ["y" * 1024, "y" * 1025, "y" * 1026, "\u00e9" * 2000, "y" * 200_000]
+    texts = [text for alike in TEXTS for text in alike] + long
+    frame = rows(spark, [(text, "a", 1.0) for text in texts * 2], "person string, town string, x double")
+    found = totals(frame, bounds={"max_groups": 1, "max_rows_per_group": 1})
+    assert found["n.rows"] == found["people.units"] == [len(TEXTS) + len(long), 0, 0]
+
+
+def test_bytes_that_are_no_utf8_change_no_status(spark: SparkSession) -> None:
+    values = [(b"\xff", b"a", 1.0), (b"\xfe", b"\xffa", 1.0), (b"\xff", b"a", 1.0), (b"e\xcc\x81", b"b", 1.0)]
+    frame = rows(spark, values, "p binary, t binary, x double").selectExpr(
+        "cast(p as string) person", "cast(t as string) town", "x"
+    )
+    found = totals(frame, bounds={"max_groups": 1, "max_rows_per_group": 1})
+    assert found["n.rows"] == [1, 1, 0]
+
+
+def test_a_unit_of_several_columns(spark: SparkSession) -> None:
+    values = [("ab", "c", "a"), ("a", "bc", "a"), ("ab", "c", "a"), (None, "c", "a"), ("ab", None, "a")]
+    frame = rows(
+        spark, [(*each, 1.0) for each in values], "house string, person string, town string, x double"
+    )
+    found = totals(
+        frame,
+        unit={"columns": ["house", "person"], "on_null": "drop"},
+        bounds={"max_groups": 1, "max_rows_per_group": 1},
+    )
+    assert found["people.units"] == found["n.rows"] == [2, 0, 0]
+
+
+def test_a_unit_of_a_day_within_a_week(spark: SparkSession) -> None:
+    moments = [datetime(2024, 3, day, hour, tzinfo=UTC) for day in (4, 5, 6) for hour in (4, 6, 23)]
+    frame = rows(
+        spark,
+        [("p", "a", 1.0, each) for each in moments],
+        "person string, town string, x double, at timestamp",
+    )
+    week = {"column": "at", "every": "week", "timezone": "America/New_York"}
+    one = {"bounds": {"max_groups": 1, "max_rows_per_group": 1}, "period": week, "key": "2024-03-04"}
+    unit = {"column": "person", "on_null": "drop"}
+    # In New York, the first of these nine is on Sunday, 3 March, and out of the week.
+    assert totals(frame, unit={**unit, "per": "day"}, **one)["n.rows"] == [3, 0, 0]
+    assert totals(frame, unit=unit, **one)["n.rows"] == [1, 0, 0]
+    assert totals(frame, unit={**unit, "per": "week"}, **one)["n.rows"] == [1, 0, 0]
+
+
+def test_all_rows_of_a_unit_are_bounded(spark: SparkSession) -> None:
+    values = [(f"p{i % 7}", "ab"[i % 2], float(i)) for i in range(700)]
+    frame = rows(spark, values, "person string, town string, x double").repartition(5)
+    assert sum(totals(frame, bounds={"max_rows": 3})["n.rows"]) == 21
+    found = totals(frame, bounds={"max_groups": 2, "max_rows_per_group": 2, "max_rows": 3})
+    assert sum(found["n.rows"]) == 21
+    assert max(found["people.units"]) <= 7
+
+
+def test_totals_of_units_are_clamped_after_they_are_added_up(spark: SparkSession) -> None:
+    values: list[tuple[Any, ...]] = [
+        *[("p", "a", 3.0)] * 4,  # 12, clamped to 10
+        ("q", "a", 1e300),  # cut to 2^40 steps, clamped to 10
+        ("q", "a", -1e300),  # and back: 0
+        ("r", "a", -99.0),  # clamped to -5
+        ("s", "a", None),  # no value: nothing
+        ("s", "b", 4.0),
+        ("t", "b", float("nan")),
+    ]
+    frame = rows(spark, values, "person string, town string, x double")
+    query = {
+        "name": "spent",
+        "kind": "sum",
+        "column": "x",
+        "lower": -5,
+        "upper": 10,
+        "step": 1,
+        "clamp": "unit",
+    }
+    assert totals(frame, queries=[query])["spent.sum"] == [10 + 0 - 5, 4, 0]
+
+
+def test_a_unit_with_very_many_rows_or_groups_is_bounded_like_any_other(spark: SparkSession) -> None:
+    """A tenth of a million rows of one unit, in a thousand groups, beside others."""
+    frame = spark.range(120_000).selectExpr(
+        "if(id < 100000, 'p', concat('q', id % 100)) person", "cast(id % 1000 as string) town", "1.0d x"
+    )
+    groups = {"public": [str(i) for i in range(1000)]}
+    found = totals(frame, groups=groups, bounds={"max_groups": 7, "max_rows_per_group": 3})
+    assert sum(found["people.units"]) == 7 + 700
+    assert sum(found["n.rows"]) == 21 + 2100
+
+
+def test_too_much_kept_is_never_released(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds that bounding is not told about: the second look stops the release."""
+    from dp_spark.frames import aggregate
+    from dp_spark.frames.privatize import BoundsExceeded
+
+    def forgetful(batches: Any, *, packing: Any, key: bytes, bounds: Any) -> Any:
+        from dp_spark.frames import partition
+        from dp_spark.queries import Bounds
+
+        true = partition.kept_rows
+        partition.kept_rows = lambda *args, key, bounds: true(*args, key=key, bounds=Bounds(9, 9))
+        try:
+            yield from partition.partition_totals(batches, packing=packing, key=key, bounds=bounds)
+        finally:
+            partition.kept_rows = true
+
+    monkeypatch.setattr(aggregate, "partition_totals", forgetful)
+    frame = rows(spark, [("p", "ab"[i % 2], 1.0) for i in range(6)], "person string, town string, x double")
+    assert totals(frame, bounds={"max_groups": 2, "max_rows_per_group": 3})["n.rows"] == [3, 3, 0]
+    with pytest.raises(BoundsExceeded):
+        totals(frame, bounds={"max_groups": 1, "max_rows_per_group": 3})
+
+
+def test_bounding_costs_one_shuffle_of_packed_rows(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether or not units have several rows in a group: one exchange by bucket, one of groups' sums."""
+    from dp_spark.frames.aggregate import exact_totals
+
+    frame = rows(spark, [("p", "a", 1.0)], "person string, town string, x double")
+    window = period_window(None, "2024-03-01")
+    for changes, exchanges, hops in (({}, 2, 2), (ROW_UNIT, 2, 1)):
+        plan = plan_release(ReleaseSpec(**{**BASE, **changes}))
+        exact_totals(frame, plan=plan, window=window, bounding_key=KEY).explain()
+        shown = capsys.readouterr().out
+        assert (shown.count("Exchange hashpartitioning"), shown.count("MapInArrow")) == (exchanges, hops)

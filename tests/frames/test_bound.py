@@ -71,7 +71,7 @@ def test_all_rows_of_a_unit_are_bounded_too(
 ) -> None:
     rows = some_rows()
     chosen = kept(rows, Bounds(max_groups, per_group, max_rows))
-    without = kept(rows, Bounds(max_groups, per_group))
+    without = kept(rows, Bounds(max_groups, per_group, 10**6))
     had, has = (Counter(unit for unit, _, _ in each) for each in (without, chosen))
     assert not Counter(chosen) - Counter(without)
     assert all(has[unit] == min(n, max_rows) for unit, n in had.items())
@@ -98,7 +98,7 @@ def test_units_and_groups_whose_leading_bits_collide_are_told_apart() -> None:
     alike = ids.copy()
     alike[:, 0] >>= np.uint64(60)
     chosen = kept(rows, bounds, ids=alike)
-    had = Counter(unit for unit, _, _ in kept(rows, Bounds(2, 2), ids=alike))
+    had = Counter(unit for unit, _, _ in kept(rows, Bounds(2, 2, 10**6), ids=alike))
     assert Counter(unit for unit, _, _ in chosen) == {unit: min(n, 3) for unit, n in had.items()}
     shuffled = np.random.default_rng(1).permutation(len(rows))
     assert chosen == kept([rows[i] for i in shuffled], bounds, ids=alike[shuffled])
