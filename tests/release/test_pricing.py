@@ -62,12 +62,12 @@ Held = tuple[int, ...]  # the values (9 for none) that a unit keeps in one group
 Unit = tuple[Held, ...]
 
 
-def kept_units(bounds: Bounds) -> list[Unit]:
+def kept_units(bounds: Bounds, values: tuple[int, ...]) -> list[Unit]:
     """Every unit within the bounds, in as many groups as it may have; of three, up to their order."""
     holdings: list[Held] = [
         held
         for size in range(bounds.most_rows_in_group + 1)
-        for held in combinations_with_replacement((-1, 3, 9), size)
+        for held in combinations_with_replacement(values, size)
     ]
     groups = bounds.most_groups
     units = (
@@ -89,9 +89,10 @@ def added(total: PlannedTotal, held: Held) -> int:
     }[total.total.measure.kind]
 
 
-def pairs(bounds: Bounds, neighbours: Neighbours) -> set[tuple[tuple[Held, Held], ...]]:
+def pairs(plan: ReleasePlan, bounds: Bounds, neighbours: Neighbours) -> set[tuple[tuple[Held, Held], ...]]:
     """Neighbouring databases: what the unit, or each of the two units, holds in each group that differs."""
-    units = kept_units(bounds)
+    reads = any(total.total.measure.of for total in totals(plan))
+    units = kept_units(bounds, (-1, 3, 9) if reads else (9,))
     if neighbours is Neighbours.ADD_REMOVE:
         return {tuple((held, ()) for held in unit) for unit in units}
     found = set()
@@ -146,8 +147,8 @@ def plain_delta(plan: ReleasePlan, moved: Counter[tuple[int, int]], cache: dict[
 
 
 def worst_plain_delta(plan: ReleasePlan, bounds: Bounds) -> float:
-    """The largest over all pairs; of those the 12 with the largest sum of squares, and of sizes, of shifts."""
-    moved = {frozenset(shifts(plan, pair).items()) for pair in pairs(bounds, plan.spec.neighbours)}
+    """The largest over all pairs; of those the 12 with the largest sums of squares, and of sizes."""
+    moved = {frozenset(shifts(plan, pair).items()) for pair in pairs(plan, bounds, plan.spec.neighbours)}
     stds = [total.table.std for total in totals(plan)]
     chosen: set[frozenset[tuple[tuple[int, int], int]]] = set()
     for power in (1, 2):
@@ -195,7 +196,7 @@ def test_a_bound_that_is_one_too_small_is_found(
 
 def test_noise_for_units_that_come_or_go_is_too_small_where_they_are_replaced() -> None:
     plan = planned(bounds=FORMS[0], noise="laplace")
-    moved = {frozenset(shifts(plan, pair).items()) for pair in pairs(plan.bounds, Neighbours.REPLACE)}
+    moved = {frozenset(shifts(plan, pair).items()) for pair in pairs(plan, plan.bounds, Neighbours.REPLACE)}
     worst = max(moved, key=lambda each: sum(n * shift / totals(plan)[i].table.std for (i, shift), n in each))
     assert plain_delta(plan, Counter(dict(worst)), {}) > 1e-2
 
