@@ -108,6 +108,62 @@ def test_refusals_have_a_code_a_way_out_and_an_exit_code(
     assert refusal["exit_code"] == code
 
 
+UNITS = [
+    (["--unit", "person"], '"person"', "add_remove"),
+    (["--unit", "person", "--unit", "household"], '"household" + "person"', "add_remove"),
+    (["--unit", "person", "--per", "day"], '"person" per day', "add_remove"),
+    (["--unit-row"], "row", "add_remove"),
+    (["--unit", "person", "--neighbours", "replace"], '"person"', "replace"),
+]
+
+
+@pytest.mark.parametrize(("words", "unit", "neighbours"), UNITS)
+def test_an_account_is_opened_for_any_unit_and_relation(
+    home: Path, words: list[str], unit: str, neighbours: str
+) -> None:
+    told("ledger", "init")
+    account = json.loads(told(*BUDGET[:-2], *words, "--reason", "a test", "--json"))
+    assert (account["unit"], account["neighbours"]) == (unit, neighbours)
+    assert f"of each unit {unit}, neighbours {neighbours}" in told(*BUDGET[:-2], *words, "--reason", "again")
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "said"),
+    [
+        ([], "unit_invalid", "no unit is named"),
+        (["--unit-row", "--unit", "a"], "unit_invalid", "two kinds of unit are named"),
+        (["--unit", "a", "--unit", "a"], "spec_invalid", "is listed twice"),
+        (["--unit-row", "--per", "day"], "spec_invalid", "a row is a unit by itself"),
+        (["--unit", "a", "--per", "year"], "spec_invalid", "per = 'year': is not known (allowed: day | week"),
+        (["--unit", "a", "--neighbours", "swap"], "neighbours_invalid", "(allowed: add_remove | replace)"),
+    ],
+)
+def test_a_unit_that_makes_no_sense_opens_no_account(
+    home: Path, words: list[str], error: str, said: str
+) -> None:
+    told("ledger", "init")
+    asked = [*BUDGET[:-2], *words, "--reason", "x", "--json"]
+    refusal = json.loads(told(*asked, code=ExitCode.SPEC))
+    assert refusal["error"] == error
+    assert said in refusal["message"]
+    assert refusal["way_out"]
+
+
+def test_an_account_of_another_unit_is_refused_with_both_sides(home: Path) -> None:
+    opened_ledger()
+    asked = [*BUDGET[:-2], "--unit-row", "--neighbours", "replace", "--reason", "x", "--json"]
+    refusal = json.loads(told(*asked, code=ExitCode.LEDGER))
+    assert (
+        'unit "person" with neighbours add_remove, not unit row with neighbours replace' in refusal["message"]
+    )
+
+
+def test_a_plan_says_that_an_account_counts_another_unit(home: Path) -> None:
+    told("ledger", "init")
+    told(*BUDGET[:-2], "--unit-row", "--reason", "a test")
+    assert "no ledger asked" in told("plan", "visits.yaml")
+
+
 def test_an_unknown_population_is_refused_with_the_nearest_name(home: Path) -> None:
     told("ledger", "init")
     told(*BUDGET[:3], "town_poeple", *BUDGET[4:], "--reason", "a test")

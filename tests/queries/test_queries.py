@@ -1,69 +1,27 @@
-"""What one unit can move, by brute force, and what noisy totals are decoded to."""
+"""What noisy totals are decoded to."""
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
 
 from dp_spark.queries import (
-    Bounds,
     ClampedColumn,
     Count,
     Ids,
     LatticeEstimate,
     Mean,
-    Measure,
-    MeasureKind,
     NoisyTotal,
     Query,
     Sum,
-    Total,
 )
 
-BOUNDS = Bounds(max_groups=2, max_rows_per_group=2)
 COLUMNS = [
     ClampedColumn("x", Fraction(-3), Fraction(5), Fraction(1)),
     ClampedColumn("x", Fraction(1), Fraction(2), Fraction("0.5")),
     ClampedColumn("x", Fraction(-4), Fraction(-2), Fraction(1)),
 ]
-QUERIES: list[Query] = [Count(), Ids(), *(kind(column) for kind in (Sum, Mean) for column in COLUMNS)]
-
-
-def contribution(measure: Measure, rows: Sequence[int | None]) -> int:
-    """What a unit with these kept values (in steps, None for NULL) adds to one group, straight from words."""
-    values = [value for value in rows if value is not None]
-    match measure.kind:
-        case MeasureKind.ROWS:
-            return len(rows)
-        case MeasureKind.UNITS:
-            return int(len(rows) > 0)
-        case MeasureKind.NON_NULL:
-            return len(values)
-        case MeasureKind.VALUE:
-            return sum(values)
-        case MeasureKind.CENTRED:
-            assert measure.of is not None
-            return sum(2 * value - measure.of.lower_steps - measure.of.upper_steps for value in values)
-
-
-def worst_move(total: Total, bounds: Bounds) -> int:
-    """The largest move of one group's total over everything that one unit can keep in it."""
-    of = total.measure.of
-    values: list[int | None] = [None] if of is None else [None, *range(of.lower_steps, of.upper_steps + 1)]
-    kept = (
-        rows
-        for size in range(bounds.max_rows_per_group + 1)
-        for rows in combinations_with_replacement(values, size)
-    )
-    return max(abs(contribution(total.measure, rows)) for rows in kept)
-
-
-@pytest.mark.parametrize("query", QUERIES, ids=repr)
-def test_sensitivity_is_exactly_the_worst_move_of_one_unit(query: Query) -> None:
-    for total in query.totals(BOUNDS):
-        assert total.sensitivity == worst_move(total, BOUNDS)
 
 
 def noisy(values: Sequence[float], std: float, grid: Fraction = Fraction(1)) -> NoisyTotal:

@@ -16,12 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_spark.errors import ExitCode, SpecRefused
-from dp_spark.guarantee import PrivacyGuarantee
+from dp_spark.guarantee import Every, Neighbours, PrivacyGuarantee
+from dp_spark.queries import Bounds
 from dp_spark.release.spec import (
     MAX_GROUP_KEYS,
     BoundsSpec,
+    Clamp,
     ColumnQuerySpec,
     ReleaseSpec,
+    contribution_bounds,
     load_spec,
     output_columns,
     parse_spec,
@@ -554,6 +557,185 @@ def test_noise_that_is_none_is_refused(written):
 @settings(deadline=None)
 def test_a_whole_number_is_read_back_from_its_text(rows):
     assert ReleaseSpec(**with_value("bounds.max_groups", str(rows))).bounds.max_groups == rows
+
+
+# --- units and bounds -----------------------------------------------------------------------------------
+
+SUM = {"column": "dep_delay", "lower": -30, "upper": 180, "step": 1}
+FORMS = "{column: COLUMN, on_null: drop} | {columns: [A, B], on_null: drop} | {row: true}"
+
+
+def of_rows(**changes: object) -> dict:
+    """The base spec with a row as the unit."""
+    written = without("bounds") | {"unit": {"row": "true"}}
+    return written | changes
+
+
+def test_one_column_has_one_form_and_one_digest_however_it_is_written():
+    one, several = (
+        with_value("unit", {**unit, "on_null": "drop"}) for unit in ({"column": "a"}, {"columns": ["a"]})
+    )
+    assert ReleaseSpec(**one) == ReleaseSpec(**several)
+    assert ReleaseSpec(**one).digest == ReleaseSpec(**several).digest
+    assert ReleaseSpec(**one).unit.columns == ("a",)
+
+
+def test_columns_are_kept_in_one_order():
+    units = [{"columns": order, "on_null": "drop"} for order in (["b", "a"], ["a", "b"])]
+    first, second = (ReleaseSpec(**with_value("unit", unit)) for unit in units)
+    assert first.unit.columns == ("a", "b")
+    assert first.digest == second.digest
+    assert str(first.unit.protected) == '"a" + "b"'
+
+
+@pytest.mark.parametrize("row", ["true", True])
+def test_a_row_is_a_unit_without_columns_or_bounds(row):
+    spec = ReleaseSpec(**of_rows(unit={"row": row}))
+    assert (spec.unit.columns, spec.unit.per, spec.unit.is_row, spec.bounds) == ((), None, True, None)
+    assert spec_from_canonical(spec.canonical_json()) == spec
+    assert contribution_bounds(spec.unit, spec.bounds) == Bounds(1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("per", "every"),
+    [("day", "day"), ("day", "week"), ("day", "month"), ("week", "week"), ("month", "month")],
+)
+def test_a_unit_may_be_of_a_period_that_a_release_holds_whole(per, every):
+    written = with_value("unit.per", per)
+    written["period"]["every"] = every
+    spec = ReleaseSpec(**written)
+    assert spec.unit.per is Every(per)
+    assert str(spec.unit.protected) == f'"tailnum" per {per}'
+    assert spec_from_canonical(spec.canonical_json()) == spec
+
+
+@pytest.mark.parametrize(
+    ("per", "every"), [("week", "day"), ("month", "day"), ("month", "week"), ("week", "month")]
+)
+def test_a_unit_of_a_period_that_a_release_may_hold_in_part_is_refused(per, every):
+    written = with_value("unit.per", per)
+    written["period"]["every"] = every
+    told = refusal(written)
+    assert (
+        f"unit.per = {per!r}: does not go with period.every = {every!r}: a {per} does not lie within" in told
+    )
+    assert f"or a period of a {per}" in told
+
+
+def test_a_unit_of_a_period_needs_one():
+    written = with_value("unit.per", "day")
+    del written["period"]
+    assert "unit.per = 'day': needs a period" in refusal(written)
+    assert "way out: add `period: {column: date, every: day}`, or remove per" in refusal(written)
+
+
+@pytest.mark.parametrize(
+    ("unit", "told"),
+    [
+        ({"on_null": "drop"}, f"unit: missing key 'column' (allowed: {FORMS})"),
+        ({}, "way out: add `column: COLUMN`, or `row: true`"),
+        ({"column": "a"}, "unit.on_null: missing key 'on_null'\n  way out: add `on_null: drop`"),
+        ({"column": "a", "columns": ["b"], "on_null": "drop"}, "unit.columns = ['b']: stands beside column"),
+        ({"row": "true", "column": "a", "on_null": "drop"}, "unit.row = 'true': stands beside column"),
+        ({"columns": ["a", "b", "a"], "on_null": "drop"}, "unit.columns[2] = 'a': is listed twice"),
+        ({"columns": [], "on_null": "drop"}, "unit.columns = []: is an empty list"),
+        ({"columns": "a", "on_null": "drop"}, "unit.columns = 'a': is not a list"),
+        ({"columns": ["a", ""], "on_null": "drop"}, "unit.columns[1] = '': is empty"),
+        ({"column": "a", "on_null": "keep"}, "unit.on_null = 'keep': is not known"),
+        ({"column": "a", "on_null": "drop", "per": "year"}, "unit.per = 'year': is not known (allowed: day"),
+        ({"column": "a", "on_null": "drop", "pr": "day"}, "unknown key 'pr': did you mean 'per'?"),
+        ({"colum": "a", "column": "a", "on_null": "drop"}, "the keys column, row, columns, on_null, per"),
+    ],
+)  # fmt: skip
+def test_a_wrong_unit_is_refused(unit, told):
+    assert told in refusal(with_value("unit", unit))
+
+
+@pytest.mark.parametrize(
+    ("unit", "told"),
+    [
+        ({"row": "false"}, "unit.row = 'false': says nothing"),
+        (
+            {"row": "true", "on_null": "drop"},
+            "unit.on_null = 'drop': does not go with row: true: a row is there",
+        ),
+        (
+            {"row": "true", "per": "day"},
+            "unit.per = 'day': does not go with row: true: a row is a unit by itself",
+        ),
+    ],
+)
+def test_a_wrong_row_unit_is_refused(unit, told):
+    assert told in refusal(of_rows(unit=unit))
+    assert "way out: " in refusal(of_rows(unit=unit))
+
+
+def test_a_row_is_its_own_bound_and_its_own_total():
+    told = refusal(of_rows(bounds={"max_groups": 1, "max_rows_per_group": 1}))
+    assert "bounds: does not go with unit.row = true: a row is its own bound, 1 row in 1 group" in told
+    assert "way out: remove bounds" in told
+    told = refusal(of_rows(queries=[{"name": "a", "kind": "sum", "clamp": "unit", **SUM}]))
+    assert "queries[0].clamp = 'unit': does not go with unit.row = true" in told
+    assert "way out: remove clamp" in told
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"max_groups": 3, "max_rows_per_group": 10},
+        {"max_rows": 20},
+        {"max_groups": 3, "max_rows": 20},
+        {"max_rows_per_group": 3, "max_rows": 20},
+        {"max_groups": 3, "max_rows_per_group": 10, "max_rows": 20},
+    ],
+)
+def test_bounds_may_be_written_in_five_ways(bounds):
+    spec = ReleaseSpec(**with_value("bounds", bounds))
+    assert contribution_bounds(spec.unit, spec.bounds) == Bounds(**bounds)
+    assert spec_from_canonical(spec.canonical_json()) == spec
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told", "way_out"),
+    [
+        (
+            {"max_groups": 3},
+            "bounds: missing key 'max_rows_per_group': of one unit, its rows in a group would have no bound",
+            "add `max_rows_per_group: 10`, or `max_rows: 20`",
+        ),
+        (
+            {"max_rows_per_group": 3},
+            "bounds: missing key 'max_groups': of one unit, the number of its groups would have no bound",
+            "add `max_groups: 3`, or `max_rows: 20`",
+        ),
+        ({}, "missing key 'max_groups' and 'max_rows_per_group'", "or `max_rows: 20`"),
+        ({"max_rows": 0}, "bounds.max_rows = 0: is out of range", "a whole number from 1 to 1000000"),
+    ],
+)
+def test_bounds_that_leave_a_unit_without_limit_say_what_is_missing(bounds, told, way_out):
+    text = refusal(with_value("bounds", bounds))
+    assert told in text
+    assert way_out in text.partition("way out: ")[2]
+
+
+def test_neighbours_may_be_replaced():
+    spec = ReleaseSpec(**with_value("neighbours", "replace"))
+    assert spec.neighbours is Neighbours.REPLACE
+    assert spec.digest != ReleaseSpec(**base()).digest
+
+
+def test_a_sum_may_clamp_the_totals_of_units_and_a_mean_may_not():
+    spec = ReleaseSpec(**with_value("queries.1.clamp", "unit"))
+    assert spec.queries[1].clamp is Clamp.UNIT
+    assert spec.digest != ReleaseSpec(**base()).digest
+    assert ReleaseSpec(**with_value("queries.1.clamp", "row")).digest == ReleaseSpec(**base()).digest
+    told = refusal(with_value("queries.2.clamp", "unit"))
+    assert "queries[2].clamp = 'unit': does not go with kind: mean" in told
+    assert "way out: remove clamp, or ask for kind: sum" in told
+    assert "clamp = 'group': is not known (allowed: row | unit)" in refusal(
+        with_value("queries.1.clamp", "group")
+    )
+    assert "remove it, or ask for kind: sum" in refusal(with_value("queries.0.clamp", "unit"))
 
 
 # --- sameness -------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dp_spark.queries import NoisyTotal
-from dp_spark.report import release_facts
+from dp_spark.report import phrases, release_facts
 
 
 def keys_of(value):
@@ -224,3 +224,117 @@ def test_a_sealed_release_is_not_charged_twice(facts, statement):
     assert not facts.cost.charged
     assert statement.cost.left_after.epsilon == 88
     assert statement.cost.charged
+
+
+PLAIN = "all rows of one tailnum"
+DAY = "{column: tailnum, on_null: drop, per: day}"
+TWO = "{columns: [person, household], on_null: drop}"
+WEEK = "{column: date, every: week}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "unit", "rows"),
+    [
+        ({}, "tailnum", PLAIN),
+        ({"unit": DAY}, "tailnum on one day", f"{PLAIN} on one day"),
+        (
+            {"unit": TWO},
+            "unit (columns household, person)",
+            "all rows of one unit (columns household, person)",
+        ),
+        ({"unit": "{row: true}", "bounds": ""}, "row", "one row"),
+    ],
+)
+def test_the_unit_stands_in_plain_words(plan_of, changes, unit, rows):
+    facts = release_facts(plan_of(queries="[{name: flights, kind: count}]", **changes))
+    assert (facts.unit, facts.unit_rows) == (unit, rows)
+    assert facts.protects[0].lower().startswith(f"{rows} in the day that a release covers".lower())
+
+
+def test_a_unit_of_a_day_is_not_said_to_be_a_person(plan_of):
+    count = "[{name: flights, kind: count}]"
+    facts = release_facts(plan_of(unit=DAY, period=WEEK, queries=count))
+    assert facts.protects[-2] == (
+        "The protection is of each tailnum on one day, not of a tailnum: for a tailnum with rows in N days "
+        "epsilon counts N times, delta more than N times."
+    )
+    assert facts.protects[-1].startswith(
+        "In one release that is up to 7 days of a week: epsilon 7 for a tailnum"
+    )
+    assert not any("not of a" in text for text in release_facts(plan_of(queries=count)).protects)
+
+
+def test_a_row_unit_says_that_nobody_is_protected_as_a_whole(plan_of):
+    facts = release_facts(plan_of(unit="{row: true}", bounds="", queries="[{name: flights, kind: count}]"))
+    assert "with it or without it" in facts.protects[0]
+    assert facts.protects[-1].startswith("Each row is protected by itself, nobody as the whole of their rows")
+    assert facts.limits[0] == "Intervals cover the noise alone."
+    assert not any("Someone behind" in text or "NULL, or if" in text for text in facts.limits)
+
+
+def test_under_replace_the_number_of_units_is_said_to_be_public(plan_of):
+    facts = release_facts(plan_of(unit="{column: tailnum, on_null: drop}\nneighbours: replace"))
+    assert "with them, or with those of any other in their place" in facts.protects[0]
+    assert facts.protects[1] == "How many units there are is public: it is not protected."
+    assert "replaced by those of another" in dict(phrases.promise(facts))["unit"]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ("{max_groups: 3, max_rows_per_group: 10}", "3 groups, 10 rows in each"),
+        ("{max_rows: 20}", "20 rows in all"),
+        ("{max_groups: 1, max_rows: 20}", "1 group, 20 rows in all"),
+        ("{max_rows_per_group: 10, max_rows: 20}", "10 rows in each group, 20 rows in all"),
+        (
+            "{max_groups: 3, max_rows_per_group: 10, max_rows: 20}",
+            "3 groups, 10 rows in each, 20 rows in all",
+        ),
+    ],
+)
+def test_bounds_stand_in_plain_words(plan_of, bounds, words):
+    facts = release_facts(plan_of(bounds=bounds, queries="[{name: flights, kind: count}]"))
+    assert facts.bounds.in_words == words
+    assert dict(phrases.promise(facts))["bounds"] == f"of each tailnum at most {words}"
+    assert f"by using at most {words} of a tailnum" in facts.limits[0]
+
+
+REPLACED = "auto\nneighbours: replace"
+MIXED = "[{name: n, kind: count}, {name: s, kind: sum, column: x, lower: -1, upper: 3}]"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "noise", "told"),
+    [
+        ("{max_groups: 3, max_rows_per_group: 4}", "auto", ("3 groups, each by 4", "3 groups, each by 12")),
+        (
+            "{max_rows: 4}",
+            "auto",
+            ("all groups together by 4, whichever they are", "all groups together by 12"),
+        ),
+        (
+            "{max_groups: 3, max_rows_per_group: 4}",
+            REPLACED,
+            (
+                "3 groups of each of two units, each by 4; by 3 where both",
+                "each by 12; by 16",
+            ),
+        ),
+        (
+            "{max_rows: 4}",
+            REPLACED,
+            ("all groups of each of two units, together by 4", "all groups together by 24"),
+        ),
+    ],
+)
+def test_what_is_priced_is_said_of_each_total(plan_of, bounds, noise, told):
+    facts = release_facts(plan_of(bounds=bounds, noise=noise, queries=MIXED))
+    for total, words in zip(facts.totals, told, strict=True):
+        assert words in phrases.moves(total)
+
+
+def test_a_clamp_of_totals_is_said_to_be_one(plan_of):
+    query = "[{name: s, kind: sum, column: x, lower: -1, upper: 3, clamp: unit}]"
+    (clamped,) = release_facts(plan_of(queries=query)).clamped
+    assert clamped.per_unit
+    assert phrases.clamp(clamped).startswith("s: x added up by unit and group, then clamped to [-1, 3]")
