@@ -6,6 +6,7 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from dp_spark.frames.expressions import with_derived
 from dp_spark.frames.groups import key_columns, number_groups
 from dp_spark.frames.partition import (
     GROUP,
@@ -61,7 +62,7 @@ def _countable_rows(
     frame: DataFrame, plan: ReleasePlan, window: PeriodWindow, columns: Sequence[ClampedColumn]
 ) -> DataFrame:
     """Rows of the period with a unit and a public group: unit, its hash, integer values, group number."""
-    spec = plan.spec
+    spec, frame = plan.spec, with_derived(frame, plan.spec)
     rows = frame if spec.period is None else frame.where(in_period(frame, spec.period.column, window))
     unit = F.col(quoted(spec.unit.column)).cast("string")
     values = [_in_steps(column).alias(f"value_{i}") for i, column in enumerate(columns)]

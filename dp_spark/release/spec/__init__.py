@@ -1,6 +1,7 @@
 """What an operator writes: the spec of one release, from YAML or built in Python."""
 
 from dp_spark.release.spec.columns import PERIOD_COLUMN, RELEASE_COLUMN, REVISION_COLUMN, output_columns
+from dp_spark.release.spec.expressions import DerivedColumn
 from dp_spark.release.spec.groups import MAX_GROUP_KEYS, GroupsSpec
 from dp_spark.release.spec.load import load_spec, parse_spec, spec_from_canonical
 from dp_spark.release.spec.queries import ColumnQuerySpec, CountingQuerySpec, QuerySpec
@@ -24,6 +25,7 @@ __all__ = [
     "BudgetSpec",
     "ColumnQuerySpec",
     "CountingQuerySpec",
+    "DerivedColumn",
     "Every",
     "GroupsSpec",
     "InputFormat",
