@@ -51,7 +51,7 @@ def with_derived(frame: DataFrame, spec: ReleaseSpec) -> DataFrame:
 
 
 def derived_types(schema: T.StructType, spec: ReleaseSpec) -> tuple[dict[str, T.DataType], list[Problem]]:
-    """The types of the derived columns, and what is wrong with the expressions, over an input of this schema."""
+    """The types of the derived columns over an input of this schema, and what is wrong with them."""
     made = _made(schema, spec)
     return {name: TYPES[kind] for name, kind in made.kinds.items()}, made.problems
 
@@ -80,7 +80,7 @@ def _made(schema: T.StructType, spec: ReleaseSpec) -> _Made:
         return _read(path, inputs, list(made), named=named)
 
     derived: dict[str, str] = {}
-    problems = list(_shadowing(spec, inputs, named=named))
+    problems = list(_shadowing(spec, inputs))
     for each in spec.derive or ():
         place = ("derive", each.name)
         try:
@@ -109,7 +109,7 @@ def _default(written: str, kind: Kind) -> str:
         raise Wrong(*(problem.under("default") for problem in failure.problems)) from None
 
 
-def _shadowing(spec: ReleaseSpec, inputs: Mapping[str, T.DataType], *, named: bool) -> Iterator[Problem]:
+def _shadowing(spec: ReleaseSpec, inputs: Mapping[str, T.DataType]) -> Iterator[Problem]:
     folded = {name.casefold() for name in inputs}
     for each in spec.derive or ():
         if each.name.casefold() in folded:
@@ -117,23 +117,25 @@ def _shadowing(spec: ReleaseSpec, inputs: Mapping[str, T.DataType], *, named: bo
             yield Problem(why, f"name it {each.name}_derived", at=("derive", each.name))
 
 
-def _read(
-    path: tuple[str, ...], inputs: Mapping[str, T.DataType], made: list[str], *, named: bool
-) -> Typed:
+def _read(path: tuple[str, ...], inputs: Mapping[str, T.DataType], made: list[str], *, named: bool) -> Typed:
     """A column of the input, or a field within one, brought to its kind."""
     kind: T.DataType = T.StructType([T.StructField(name, each) for name, each in inputs.items()])
     for step in path:
-        fields = {field.name: field.dataType for field in kind.fields} if isinstance(kind, T.StructType) else {}
+        fields = (
+            {field.name: field.dataType for field in kind.fields} if isinstance(kind, T.StructType) else {}
+        )
         if step not in fields:
             # Names are not listed: the first line of a CSV file without a header is a row.
             guess = nearest(step, [*fields, *made]) if named else nearest(step, made)
-            way_out = f"did you mean {guess!r}?" if guess else "name a column of the input, or one derived before"
+            way_out = (
+                f"did you mean {guess!r}?" if guess else "name a column of the input, or one derived before"
+            )
             raise Wrong(Problem(f"reads {shown('.'.join(path))}: no such column", way_out))
         kind = fields[step]
     return _as_kind(quoted_path(path), kind, path)
 
 
-def _as_kind(sql: str, kind: T.DataType, path: tuple[str, ...]) -> Typed:
+def _as_kind(sql: str, kind: T.DataType, path: tuple[str, ...]) -> Typed:  # noqa: PLR0911
     match kind:
         case T.StringType() if getattr(kind, "collation", "UTF8_BINARY") in (None, "UTF8_BINARY"):
             # Translating nothing turns bytes that are no UTF-8 into the replacement character.

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, N812
 """Hostile rows, and every function, operator and cast of expressions over them."""
 
 import hashlib
@@ -33,12 +34,45 @@ TEXTS: list[bytes | None] = [
     b"\\", b"a\\", b"$1", b"(((", b"a" * 30_000, "\u00e9".encode() * 9_999 + b"\xe2", b"EWR", b"a,b,c", b"-", b"--",
     "\u0661\u0662".encode(), "\u2028".encode(), b"2013-01-05\n", b"1\n",
 ]  # fmt: skip
-WHOLES = [None, 0, 1, -1, 2, 7, 12, 60, 1_000, 2**31 - 1, 2**31, -(2**31), 2**53 + 1, 10**18, LARGE, SMALL, SMALL + 1]
+WHOLES = [
+    None,
+    0,
+    1,
+    -1,
+    2,
+    7,
+    12,
+    60,
+    1_000,
+    2**31 - 1,
+    2**31,
+    -(2**31),
+    2**53 + 1,
+    10**18,
+    LARGE,
+    SMALL,
+    SMALL + 1,
+]
 NUMBERS = [
     None, 0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 1e-5, 5e-324, 2.2e-308, 1.7976931348623157e308,
     -1.7976931348623157e308, 9.3e18, -9.3e18, 2.0**63, 1e15, 0.1, 1 / 3, float("nan"), float("inf"), float("-inf"),
 ]  # fmt: skip
-DATES = [None, 0, 1, -1, -719162, -719163, 2932896, 2932897, 2**31 - 1, -(2**31), 15_710, 11_016, 59, -141_428]
+DATES = [
+    None,
+    0,
+    1,
+    -1,
+    -719162,
+    -719163,
+    2932896,
+    2932897,
+    2**31 - 1,
+    -(2**31),
+    15_710,
+    11_016,
+    59,
+    -141_428,
+]
 TIMES = [
     None, 0, 1, -1, -719162 * DAY, -719162 * DAY - 1, 2932897 * DAY - 1, 2932897 * DAY, LARGE, SMALL, SMALL + DAY,
     LARGE - DAY, 15_710 * DAY + 36_000_000_000, 951_782_400_000_000,
@@ -49,13 +83,17 @@ COLUMNS: Mapping[Kind, tuple[str, ...]] = {
 
 
 def hostile_rows(spark: SparkSession, path: Path) -> DataFrame:
-    """Every pair of hostile values of a kind stands in some row."""
-    number = len(TEXTS) ** 2
+    """Every pair of hostile values of a kind stands in some row; of texts, every one with twelve others."""
+    number = 12 * len(TEXTS)
     values = {T: TEXTS, W: WHOLES, N: NUMBERS, B: [None, True, False], D: DATES, S: TIMES}
     kinds = {T: pa.binary(), W: pa.int64(), N: pa.float64(), B: pa.bool_(), D: pa.int32(), S: pa.int64()}
     columns: dict[str, pa.Array] = {}
     for kind, (x, y) in COLUMNS.items():
-        pairs = list(product(values[kind], repeat=2))
+        pairs = list(product(values[kind], values[kind]))
+        if kind is T:
+            pairs = [
+                (TEXTS[i % len(TEXTS)], TEXTS[(7 * i + i // len(TEXTS)) % len(TEXTS)]) for i in range(number)
+            ]
         rows = [pairs[i % len(pairs)] for i in range(number)]
         for name, column in zip((x, y), zip(*rows, strict=True), strict=True):
             columns[name] = pa.array(column, kinds[kind])
@@ -126,15 +164,21 @@ def random_call(draw: random.Random, kind: Kind, depth: int) -> Node:
     """A nested expression of a kind, by the table of functions."""
     if depth == 0 or draw.random() < 0.15:
         return Name((draw.choice(COLUMNS[kind]),))
-    forms = [(name, each) for name, signatures in FUNCTIONS.items() for each in signatures if each.gives is kind]
+    forms = [
+        (name, each) for name, signatures in FUNCTIONS.items() for each in signatures if each.gives is kind
+    ]
     if draw.random() < 0.25 or not forms:
         condition = random_call(draw, Kind.BOOLEAN, depth - 1)
-        return Call("case", (condition, random_call(draw, kind, depth - 1), random_call(draw, kind, depth - 1)))
+        return Call(
+            "case", (condition, random_call(draw, kind, depth - 1), random_call(draw, kind, depth - 1))
+        )
     name, signature = draw.choice(forms)
     if name == "regexp_extract":
         return Name((draw.choice(COLUMNS[kind]),))
     arguments = [
-        Constant(draw.choice(each.examples)) if isinstance(each, Fixed) else random_call(draw, each, depth - 1)
+        Constant(draw.choice(each.examples))
+        if isinstance(each, Fixed)
+        else random_call(draw, each, depth - 1)
         for each in signature.takes
     ]
     return Call(name, tuple(arguments))
@@ -167,5 +211,3 @@ def values_of(frame: DataFrame, expressions: list[Typed]) -> list[tuple[object, 
 def digests(values: list[tuple[object, ...]]) -> list[str]:
     """A digest of the values of each expression."""
     return [hashlib.sha256(repr(each).encode()).hexdigest()[:16] for each in values]
-
-

@@ -46,9 +46,7 @@ def compiled(node: Node, columns: Columns) -> Typed:
 
 
 def _called(function: str, values: list[Typed]) -> Typed:
-    fitting = [
-        (each, given) for each in FUNCTIONS[function] if (given := _given(each, values)) is not None
-    ]
+    fitting = [(each, given) for each in FUNCTIONS[function] if (given := _given(each, values)) is not None]
     if not fitting:
         raise _misfit(function, values)
     signature, given = fitting[0]
@@ -82,11 +80,11 @@ def _given(signature: Signature, values: list[Typed]) -> list[str] | None:
 def _misfit(function: str, values: Sequence[Typed]) -> Wrong:
     got = ", ".join(str(each.kind or "NULL") for each in values) or "nothing"
     ways = " or ".join(f"({_words(each)})" for each in FUNCTIONS[function])
-    other = next(
-        (kind for each in FUNCTIONS[function] for kind in each.takes if kind in SQL_TYPE and kind != Kind.TEXT), None
-    )
-    texts = other is not None and any(each.kind is Kind.TEXT for each in values)
-    way_out = f"write try_cast(COLUMN AS {SQL_TYPE[Kind(str(other))]}) for a text" if texts else "give it one of these"
+    kinds = [each for signature in FUNCTIONS[function] for each in signature.takes if isinstance(each, Kind)]
+    other = next((kind for kind in kinds if kind is not Kind.TEXT), None)
+    way_out = "give it one of these"
+    if other is not None and any(each.kind is Kind.TEXT for each in values):
+        way_out = f"write try_cast(COLUMN AS {SQL_TYPE[other]}) for a text"
     return Wrong(Problem(f"{shown(function)} takes {ways}, and gets ({got})", way_out))
 
 
@@ -113,7 +111,7 @@ def _compare(operator: str, values: list[Typed]) -> Typed:
 
 
 def _in(_: str, values: list[Typed]) -> Typed:
-    _, (of, *options) = _alike(values)
+    of, *options = _alike(values)[1]
     return Typed(Kind.BOOLEAN, f"({of} IN ({', '.join(options)}))")
 
 
@@ -153,7 +151,8 @@ def _if(function: str, values: list[Typed]) -> Typed:
 
 def _case(_: str, values: list[Typed]) -> Typed:
     """CASE of conditions and values in turn, and the value for all others."""
-    conditions, (kind, then) = values[:-1:2], _alike([*values[1:-1:2], values[-1]])
+    conditions = values[:-1:2]
+    kind, then = _alike([*values[1:-1:2], values[-1]])
     return Typed(kind, f"CASE {' '.join(_whens(conditions, then))} ELSE {then[-1]} END")
 
 

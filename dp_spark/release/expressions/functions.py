@@ -96,7 +96,7 @@ _DATE_FORMAT = re.compile(r"(yyyy|MM|dd|HH|mm|ss|[-/:. _])+")
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK")
 _DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN", "MONDAY",
          "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")  # fmt: skip
-ANY_TEXT = _text("a constant text", lambda text: True, "", "a", "\u0301", "x y")
+ANY_TEXT = _text("a constant text", lambda _: True, "", "a", "\u0301", "x y")
 SOME_TEXT = _text("a constant text that is not empty", bool, "a", "-", "\u00e9")
 REPLACEMENT = _text("a constant text without $", lambda text: "$" not in text, "", "xy")
 LIKE = _pattern("a LIKE pattern: % any characters, _ one", like_as_regex, "", "%", "a%", "%a_%b%", "N.L")
@@ -105,7 +105,10 @@ REGEX = _pattern(
     "a pattern (see Patterns)", lambda text: checked_regex(text).text, "^[A-Z]+$", "a|b{1,3}", "[0-9]+", ""
 )
 DATE_FORMAT = _text(
-    "yyyy MM dd HH mm ss and - / : . _ or blank", lambda text: bool(_DATE_FORMAT.fullmatch(text)), "yyyy-MM", "HH:mm"
+    "yyyy MM dd HH mm ss and - / : . _ or blank",
+    lambda text: bool(_DATE_FORMAT.fullmatch(text)),
+    "yyyy-MM",
+    "HH:mm",
 )
 DATE_UNIT = _text("YEAR, QUARTER, MONTH or WEEK", lambda text: text.upper() in _UNITS, *_UNITS)
 TIME_UNIT = _text(
@@ -117,6 +120,9 @@ WEEK_DAY = _text("the name of a day of the week", lambda text: text.upper() in _
 DECIMALS, LENGTH = _whole_between(0, 15), _whole_between(0, 1_000)
 PLACE = _whole_between(-1_000, 1_000, but=0)
 MIN_WHOLE = literal(Constant(-(2**63))).sql
+_ABS = f"CASE WHEN {{0}} <> {MIN_WHOLE} THEN abs({{0}}) END"
+_DIV = "CASE WHEN {1} = -1L THEN try_subtract(0L, {0}) ELSE {0} div nullif({1}, 0L) END"
+_IN_64_BITS = "{0} BETWEEN -9e18D AND 9e18D"
 _INT = "try_cast({1} AS INT)"
 _DAYS_AWAY = "CAST(CASE WHEN {1} BETWEEN -4000000L AND 4000000L THEN {1} END AS INT)"
 _MONTHS_AWAY = "CAST(CASE WHEN {1} BETWEEN -130000L AND 130000L THEN {1} END AS INT)"
@@ -149,22 +155,23 @@ ARITHMETIC = {
     **_same("- try_subtract", *_numeric("try_subtract({0}, {1})", "({0} - {1})")),
     **_same("* try_multiply", *_numeric("try_multiply({0}, {1})", "({0} * {1})")),
     **_same("/ try_divide", Signature((N, N), N, "({0} / nullif({1}, 0D))")),
-    "div": (Signature((W, W), W, "CASE WHEN {1} = -1L THEN try_subtract(0L, {0}) ELSE {0} div nullif({1}, 0L) END"),),
+    "div": (Signature((W, W), W, _DIV),),
     **_same("% mod try_mod", *_numeric("({0} % nullif({1}, 0L))", "({0} % nullif({1}, 0D))")),
     "pmod": _numeric("pmod({0}, nullif({1}, 0L))", "pmod({0}, nullif({1}, 0D))"),
     "negative": (Signature((W,), W, "try_subtract(0L, {0})"), Signature((N,), N, "(- {0})")),
-    "abs": (
-        Signature((W,), W, f"CASE WHEN {{0}} <> {MIN_WHOLE} THEN abs({{0}}) END"), Signature((N,), N, "abs({0})")
-    ),
+    "abs": (Signature((W,), W, _ABS), Signature((N,), N, "abs({0})")),
     **_same("sign signum", Signature((N,), N, "sign({0})")),
     **{
-        name: (Signature((W,), W, "{0}"), Signature((N,), W, f"CASE WHEN {{0}} BETWEEN -9e18D AND 9e18D THEN {sql} END"))
+        name: (Signature((W,), W, "{0}"), Signature((N,), W, f"CASE WHEN {_IN_64_BITS} THEN {sql} END"))
         for name, sql in {"floor": "floor({0})", "ceil": "ceil({0})", "ceiling": "ceil({0})"}.items()
     },
     "round": (
-        Signature((W,), W, "{0}"), Signature((N,), N, "round({0})"), Signature((N, DECIMALS), N, "round({0}, {1})")
+        Signature((W,), W, "{0}"),
+        Signature((N,), N, "round({0})"),
+        Signature((N, DECIMALS), N, "round({0}, {1})"),
     ),
-    **_of_number("sqrt cbrt exp expm1 ln log10 log2 log1p sin cos tan asin acos atan sinh cosh tanh degrees radians"),
+    **_of_number("sqrt cbrt exp expm1 ln log10 log2 log1p degrees radians"),
+    **_of_number("sin cos tan asin acos atan sinh cosh tanh"),
     "log": (Signature((N,), N, "ln({0})"), Signature((N, N), N, "log({0}, {1})")),
     **_same("pow power", Signature((N, N), N, "pow({0}, {1})")),
     "atan2": (Signature((N, N), N, "atan2({0}, {1})"),),
@@ -251,24 +258,28 @@ LOGIC = {
 }
 FUNCTIONS: Mapping[str, tuple[Signature, ...]] = {**ARITHMETIC, **TEXTS, **TIMES, **LOGIC}
 
+_OTHER_EACH_TIME = """
+    rand random randn randstr uniform uuid shuffle now current_date curdate current_timestamp current_time
+    localtimestamp current_timezone current_user user session_user current_catalog current_database
+    current_schema version monotonically_increasing_id spark_partition_id input_file_name unix_timestamp
+    input_file_block_start input_file_block_length getvariable
+"""
+_OF_MANY_ROWS = """
+    count sum avg mean min max first last any any_value some every bool_and bool_or stddev variance median
+    mode percentile percentile_approx collect_list collect_set listagg string_agg row_number rank dense_rank
+    lag lead ntile first_value last_value approx_count_distinct count_if corr grouping grouping_id
+"""
+_TO_MANY_ROWS = "explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple"
 REASONS: Mapping[str, frozenset[str]] = {
-    "gives another value each time, or depends on who runs it, when and where": frozenset(
-        "rand random randn uuid shuffle now current_date curdate current_timestamp current_time localtimestamp "
-        "current_timezone current_user user session_user current_catalog current_database current_schema version "
-        "monotonically_increasing_id spark_partition_id input_file_name input_file_block_start randstr uniform "
-        "input_file_block_length unix_timestamp getvariable".split()
-    ),
-    "looks at other rows": frozenset(
-        "count sum avg mean min max first last any any_value some every bool_and bool_or stddev variance median "
-        "percentile percentile_approx collect_list collect_set listagg string_agg row_number rank dense_rank lag "
-        "lead ntile first_value last_value mode approx_count_distinct count_if corr grouping grouping_id".split()
-    ),
-    "makes several rows of one": frozenset(
-        "explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple".split()
-    ),
-    "runs code of its own": frozenset("java_method reflect try_reflect udf".split()),
-    "fails on purpose": frozenset("raise_error assert_true".split()),
-    "can make a text of any length": frozenset("repeat space".split()),
+    why: frozenset(names.split())
+    for why, names in {
+        "gives another value each time, or depends on who runs it, when and where": _OTHER_EACH_TIME,
+        "looks at other rows": _OF_MANY_ROWS,
+        "makes several rows of one": _TO_MANY_ROWS,
+        "runs code of its own": "java_method reflect try_reflect udf",
+        "fails on purpose": "raise_error assert_true",
+        "can make a text of any length": "repeat space",
+    }.items()
 }
 
 
@@ -279,4 +290,6 @@ def checked_extract(value: object, group: object) -> None:
         Wrong: there is no such group.
     """
     if isinstance(value, str) and isinstance(group, int) and group > (most := checked_regex(value).groups):
-        raise Wrong(*wrong(group, "is no group of the pattern", allowed=f"0 to {most}", way_out="add it").problems)
+        raise Wrong(
+            *wrong(group, "is no group of the pattern", allowed=f"0 to {most}", way_out="add it").problems
+        )

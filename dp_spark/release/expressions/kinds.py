@@ -7,7 +7,7 @@ a text is valid Unicode of at most MAX_TEXT characters. Spark converts nothing o
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
 from dp_spark.release.expressions.tree import Constant
@@ -82,8 +82,8 @@ def date_sql(day: date) -> str:
 
 def timestamp_sql(time: datetime) -> str:
     """A moment as SQL; without a zone it is of UTC."""
-    aware = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
-    micros = (aware - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
+    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+    micros = (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     return f"timestamp_micros({micros}L)"
 
 
@@ -161,18 +161,25 @@ def moment_sql(text: str, kind: Kind) -> str:
 
 
 # A time of day without a day would be read as one of today.
-_ISO_TIME = (
-    r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?\z"
-)
-_ISO_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?\z"
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_CLOCK = "[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
+_ISO_TIME = rf"\A{_DAY}([ T]{_CLOCK})?\z"
+_ISO_DATE = rf"\A{_DAY}([ T].*)?\z"
 _DECIMAL = r"\A[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,3})?\z"
 _WHOLE = r"\A[+-]?[0-9]{1,19}\z"
+
+
+def _if_like(pattern: str, sql_type: str, text: str = "{0}") -> str:
+    """The cast of a text that has this form; what else Spark reads differs by its version, or by the day."""
+    return f"CASE WHEN {text} RLIKE {text_sql(pattern)} THEN try_cast({{0}} AS {sql_type}) END"
+
+
 CASTS: Mapping[tuple[Kind, Kind], str] = {
-    (Kind.TEXT, Kind.WHOLE): f"CASE WHEN trim({{0}}) RLIKE {text_sql(_WHOLE)} THEN try_cast({{0}} AS BIGINT) END",
-    (Kind.TEXT, Kind.NUMBER): f"CASE WHEN trim({{0}}) RLIKE {text_sql(_DECIMAL)} THEN try_cast({{0}} AS DOUBLE) END",
+    (Kind.TEXT, Kind.WHOLE): _if_like(_WHOLE, "BIGINT", "trim({0})"),
+    (Kind.TEXT, Kind.NUMBER): _if_like(_DECIMAL, "DOUBLE", "trim({0})"),
     (Kind.TEXT, Kind.BOOLEAN): "try_cast({0} AS BOOLEAN)",
-    (Kind.TEXT, Kind.DATE): f"CASE WHEN {{0}} RLIKE {text_sql(_ISO_DATE)} THEN try_cast({{0}} AS DATE) END",
-    (Kind.TEXT, Kind.TIMESTAMP): f"CASE WHEN {{0}} RLIKE {text_sql(_ISO_TIME)} THEN try_cast({{0}} AS TIMESTAMP) END",
+    (Kind.TEXT, Kind.DATE): _if_like(_ISO_DATE, "DATE"),
+    (Kind.TEXT, Kind.TIMESTAMP): _if_like(_ISO_TIME, "TIMESTAMP"),
     (Kind.WHOLE, Kind.TEXT): "CAST({0} AS STRING)",
     (Kind.WHOLE, Kind.NUMBER): "CAST({0} AS DOUBLE)",
     (Kind.NUMBER, Kind.WHOLE): "try_cast({0} AS BIGINT)",

@@ -4,8 +4,9 @@ Functions are read by their names, never as sqlglot's own nodes of a function, s
 for is decided in one table. Spark never sees the text: it gets what is compiled from the tree.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import Any, cast
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -19,14 +20,15 @@ from dp_spark.release.problems import Problem, Wrong, nearest, shown, wrong
 from dp_spark.release.reading import UNPRINTABLE
 
 MAX_LENGTH = 2_000
-MAX_DEPTH = 40
+MAX_DEPTH = 60
+MAX_BRACKETS = 20
 LARGEST_WHOLE = 2**63 - 1
 
 
 class _Expressions(Spark):
     """Spark's SQL, with every function but CASE and the casts read as a name with arguments."""
 
-    class Parser(Spark.Parser):
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
         FUNCTIONS: Mapping[str, Any] = {}
         FUNCTION_PARSERS = {
             name: Spark.Parser.FUNCTION_PARSERS[name]
@@ -104,16 +106,25 @@ def parse(text: str) -> Node:
     try:
         tokens = Spark().tokenize(text)
         if any(token.comments for token in tokens):
-            raise wrong(text, "holds a comment", allowed=_ALLOWED, way_out="write it outside the quotes")
+            raise wrong(text, "holds a comment", allowed=_ALLOWED, way_out="write it beside the expression")
+        if _most_brackets(tokens) > MAX_BRACKETS:
+            way_out = "derive parts of it as columns first"
+            raise wrong(text, f"has more than {MAX_BRACKETS} brackets within each other", way_out=way_out)
         found = [each for each in _Expressions().parser().parse(tokens, text) if each is not None]
         if len(found) != 1 or ";" in _outside_quotes(text):
             way_out = "write one expression, without ';'"
             raise wrong(text, "is not one expression", allowed=_ALLOWED, way_out=way_out)
-        return _node(found[0], 0)
+        return _node(cast(exp.Expression, found[0]), 0)
     except (SqlglotError, RecursionError) as failure:
         why = f"is no SQL expression ({type(failure).__name__}{_near(failure)})"
         way_out = "check brackets, quotes and the order of words"
         raise wrong(text, why, allowed=_ALLOWED, way_out=way_out) from None
+
+
+def _most_brackets(tokens: Iterable[Any]) -> int:
+    """How deep brackets and CASEs lie in each other: a parser must not end where the stack does."""
+    step = {"L_PAREN": 1, "CASE": 1, "R_PAREN": -1, "END": -1}
+    return max(accumulate((step.get(token.token_type.name, 0) for token in tokens), initial=0))
 
 
 def _outside_quotes(text: str) -> str:
@@ -160,7 +171,8 @@ def _not_allowed(tree: exp.Expression) -> Wrong:
 _ROWS = "looks at other rows or tables", "compute it in the view that is released from"
 _LISTS = "holds a list, a map or a function of its own", "take the value out in the view"
 _WHY: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys(("Select", "Subquery", "Exists", "Window", "Filter", "Union", "Values", "Any", "All"), _ROWS),
+    **dict.fromkeys(("Select", "Subquery", "Exists", "Window", "Filter", "Union", "Values"), _ROWS),
+    **dict.fromkeys(("Any", "All"), _ROWS),
     **dict.fromkeys(("Lambda", "Bracket", "Array", "Struct", "Tuple", "JSONExtract", "Unnest"), _LISTS),
     "Star": ("holds '*'", "name one column"),
     "Distinct": _ROWS,
@@ -270,7 +282,9 @@ def _is(tree: exp.Expression, depth: int) -> Node:
 
 
 def _in(tree: exp.Expression, depth: int) -> Node:
-    if not tree.args.get("expressions") or any(tree.args.get(key) for key in ("query", "unnest", "field")):
+    if tree.args.get("query"):
+        raise _not_allowed(exp.Subquery())
+    if not tree.args.get("expressions") or any(tree.args.get(key) for key in ("unnest", "field")):
         raise Wrong(Problem("looks for a value in no list", "write x IN (1, 2)", "a list of 1 or more"))
     left, options = _parts(tree, "this", "expressions")
     _require_brackets(left, *options)

@@ -4,20 +4,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationError
 
 from dp_spark.release.expressions import NOTHING, columns_of, condition_sql, parse_expression
-from dp_spark.release.problems import Problem, shown, wrong
+from dp_spark.release.problems import Problem, Wrong, shown, wrong
 from dp_spark.release.reading import name_like, read_each, read_normal_text
 from dp_spark.release.spec.part import Part
 
 MAX_DERIVED = 100
+NAME = "[A-Za-z_][A-Za-z0-9_]{0,63}"
 
 
 def _read_sql(value: object) -> str:
     """An expression as it is written, that parses and stays on the list."""
     if not isinstance(value, str) or not value.strip():
-        raise wrong(value, "is no expression", way_out="write Spark SQL in quotes, such as \"hour(departure)\"")
+        raise wrong(value, "is no expression", way_out="write Spark SQL as one text")
     text = value.strip()
     parse_expression(text)
     return text
@@ -46,7 +47,7 @@ class DerivedColumn(Part, frozen=True):
 
     name: Annotated[
         str,
-        BeforeValidator(name_like("[A-Za-z_][A-Za-z0-9_]{0,63}", "start with a letter; use letters, digits, _")),
+        BeforeValidator(name_like(NAME, "start with a letter; use letters, digits, _")),
     ] = Field(examples=["speed"])
     sql: Annotated[str, BeforeValidator(_read_sql)] = Field(examples=['"distance / air_time"'])
     default: Annotated[str, BeforeValidator(_read_default)] = Field(examples=["0"])
@@ -57,15 +58,22 @@ class DerivedColumn(Part, frozen=True):
 
 
 def read_derive(value: object) -> tuple[DerivedColumn, ...]:
-    """Derived columns in the order in which they are computed: `{name: {sql, default}}`, or a list of parts."""
+    """Derived columns in the order of computation: `{name: {sql, default}}`, or a list of parts."""
     allowed = f"a mapping of 1 to {MAX_DERIVED} columns"
     if not isinstance(value, Mapping | list | tuple) or not 1 <= len(value) <= MAX_DERIVED:
         way_out = 'write {speed: {sql: "distance / air_time", default: 0}}'
         raise wrong(value, "is no list of derived columns", allowed=allowed, way_out=way_out)
     if isinstance(value, Mapping):
         named = [(str(name), _named(str(name), each)) for name, each in value.items()]
-        return tuple(read_each(named, DerivedColumn.model_validate))
-    return tuple(read_each(enumerate(value), DerivedColumn.model_validate))
+        return tuple(read_each(named, _read_column))
+    return tuple(read_each(enumerate(value), _read_column))
+
+
+def _read_column(written: object) -> DerivedColumn:
+    try:
+        return DerivedColumn.model_validate(written)
+    except ValidationError as failure:
+        raise Wrong(*DerivedColumn._problems(failure)) from None
 
 
 def _named(name: str, written: object) -> object:
