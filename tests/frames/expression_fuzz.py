@@ -117,7 +117,9 @@ def hostile_rows(spark: SparkSession, path: Path) -> DataFrame:
 def resolver(frame: DataFrame) -> "dict[tuple[str, ...], Typed]":
     """Every column and field of the frame, as expressions read them."""
     types = {field.name: field.dataType for field in frame.schema.fields}
-    paths = [(name,) for name in types if name != "place"] + [("place", "town"), ("place", "zip")]
+    paths = [(name,) for name in types if name != "place"] + (
+        [("place", "town"), ("place", "zip")] if "place" in types else []
+    )
     return {path: _read(path, types, [], named=True) for path in paths}
 
 
