@@ -7,6 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from dp_spark.frames.columns import key_columns, number, unit_columns
+from dp_spark.frames.expressions import with_derived
 from dp_spark.frames.numbering import GROUP, GroupNumbers
 from dp_spark.frames.packing import BUCKET, BUCKETS_AT_MOST, Coding, Packing, packed
 from dp_spark.frames.partition import EXCESS, ROWS, UNITS, partial_names, partial_schema, partition_totals
@@ -29,7 +30,7 @@ def exact_totals(
     expression.
     """
     columns = clamped_columns(plan)
-    rows = _rows_of_period(frame, plan, window)
+    rows = _asked_rows(frame, plan, window)
     if plan.spec.unit.is_row:
         partials = row_unit_totals(rows, plan, columns)
     else:
@@ -53,9 +54,10 @@ def clamped_columns(plan: ReleasePlan) -> list[ClampedColumn]:
     return list(dict.fromkeys(column for column in used if column is not None))
 
 
-def _rows_of_period(frame: DataFrame, plan: ReleasePlan, window: PeriodWindow) -> DataFrame:
-    period = plan.spec.period
-    return frame if period is None else frame.where(in_period(frame, period.column, window))
+def _asked_rows(frame: DataFrame, plan: ReleasePlan, window: PeriodWindow) -> DataFrame:
+    """Rows of the period for which `where` holds, with derived columns."""
+    period, rows = plan.spec.period, with_derived(frame, plan.spec)
+    return rows if period is None else rows.where(in_period(rows, period.column, window))
 
 
 def _bounded_totals(

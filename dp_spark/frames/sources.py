@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from dp_spark.errors import InputRefused
+from dp_spark.frames.expressions import derived_types
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.problems import nearest
 from dp_spark.release.spec import ColumnQuerySpec, InputFormat, InputSpec, ReleaseSpec
@@ -104,16 +105,22 @@ def _located(path: str) -> str:
 def check_columns(frame: DataFrame, spec: ReleaseSpec) -> None:
     """Refuse a frame that lacks a column of the spec, or has it in a type that cannot serve.
 
+    Derived columns count as columns; their expressions are checked against the frame's.
+
     Raises:
         InputRefused: names every such column, with its type and the types allowed.
     """
-    types = {field.name: field.dataType for field in frame.schema.fields}
+    derived, wrong = derived_types(frame.schema, spec)
+    types = {**{field.name: field.dataType for field in frame.schema.fields}, **derived}
     named = spec.input.format is not InputFormat.CSV
+    failed = {each.name for each in spec.derive or ()} - set(derived)
     problems = [
         problem
         for place, column, allowed in _needed(spec)
-        if (problem := _problem(place, column, allowed, types, named=named)) is not None
+        if column not in failed
+        and (problem := _problem(place, column, allowed, types, named=named)) is not None
     ]
+    problems += [f"{problem.told()}; {problem.way_out}" for problem in wrong]
     if problems:
         raise InputRefused(
             "input_columns",

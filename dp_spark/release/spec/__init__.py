@@ -2,6 +2,7 @@
 
 from dp_spark.guarantee import Every
 from dp_spark.release.spec.columns import PERIOD_COLUMN, RELEASE_COLUMN, REVISION_COLUMN, output_columns
+from dp_spark.release.spec.expressions import DerivedColumn
 from dp_spark.release.spec.groups import MAX_GROUP_KEYS, GroupsSpec
 from dp_spark.release.spec.load import load_spec, parse_spec, spec_from_canonical
 from dp_spark.release.spec.queries import ColumnQuerySpec, CountingQuerySpec, QuerySpec
@@ -25,6 +26,7 @@ __all__ = [
     "Clamp",
     "ColumnQuerySpec",
     "CountingQuerySpec",
+    "DerivedColumn",
     "Every",
     "GroupsSpec",
     "InputFormat",

@@ -15,6 +15,7 @@ from dp_spark.guarantee import Every, Neighbours, PrivacyGuarantee
 from dp_spark.release.problems import Place, Problem, Wrong, path_text, shown
 from dp_spark.release.reading import read_list, word_of
 from dp_spark.release.spec.columns import column_problems
+from dp_spark.release.spec.expressions import Condition, DerivedColumn, derive_problems, read_derive
 from dp_spark.release.spec.groups import Axis, GroupsSpec, group_problems
 from dp_spark.release.spec.part import Part
 from dp_spark.release.spec.queries import ColumnQuerySpec, QuerySpec, read_query
@@ -91,6 +92,8 @@ class ReleaseSpec(Part, frozen=True):
     release: ReleaseName = Field(examples=["flights_by_origin"])
     input: InputSpec = Field(examples=["{format: parquet, path: data/flights}"])
     period: PeriodSpec | None = None
+    where: Condition | None = None
+    derive: Annotated[tuple[DerivedColumn, ...], PlainValidator(read_derive)] | None = None
     unit: UnitSpec = Field(examples=["{column: COLUMN, on_null: drop}"])
     neighbours: Annotated[Neighbours, BeforeValidator(word_of(Neighbours))] = Neighbours.ADD_REMOVE
     bounds: BoundsSpec | None = None
@@ -112,6 +115,7 @@ class ReleaseSpec(Part, frozen=True):
     def _check_together(self) -> Self:
         problems = [
             *column_problems(self.group_by, [query.name for query in self.queries]),
+            *derive_problems(self.derive or (), self._never_derived()),
             *group_problems(self.groups, list(self.group_by)),
             *unit_problems(self.unit, self.bounds, self.period.every if self.period else None),
             *_clamp_problems(self),
@@ -120,6 +124,10 @@ class ReleaseSpec(Part, frozen=True):
         if problems:
             raise Wrong(*problems)
         return self
+
+    def _never_derived(self) -> dict[str, str]:
+        period = {} if self.period is None else {self.period.column: "period's column"}
+        return {**dict.fromkeys(self.unit.columns, "unit's column"), **period}
 
     def group_keys(self) -> tuple[tuple[str, ...], ...]:
         """The public groups in code point order, each with its values in the order of `group_by`."""
