@@ -4,11 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+OLDEST := .venv-oldest
+OLDEST_READY := $(OLDEST)/.ready
 
-.PHONY: help setup demo test check format lock clean
+.PHONY: help setup demo test test-whole test-oldest test-versions check format lock clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
 
 setup: $(READY)  ## make .venv with everything the project needs (seconds when nothing changed)
 
@@ -18,6 +20,12 @@ $(READY): requirements/uv.txt requirements/dev.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(OLDEST_READY): requirements/uv.txt requirements/oldest.txt pyproject.toml | $(READY)
+	@$(PYTHON) -m venv $(OLDEST)
+	@$(BIN)/uv pip sync --quiet --python $(OLDEST)/bin/python --require-hashes requirements/oldest.txt
+	@$(BIN)/uv pip install --quiet --python $(OLDEST)/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: setup  ## set up, then run the demo: private releases of the New York flights of 2013
