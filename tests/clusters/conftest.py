@@ -9,12 +9,14 @@ from running import Place, make_place, run_job
 # Whatever is chosen for the number of partitions and for adaptive execution.
 WAYS = [
     {},
-    *(
-        {"partitions": number, "conf": {"spark.sql.shuffle.partitions": str(number)}}
-        for number in (1, 2, 7)
-    ),
+    *({"partitions": number, "conf": {"spark.sql.shuffle.partitions": str(number)}} for number in (1, 2, 7)),
     {"conf": {"spark.sql.adaptive.enabled": "false"}},
-    {"conf": {"spark.sql.adaptive.enabled": "true", "spark.sql.adaptive.coalescePartitions.enabled": "false"}},
+    {
+        "conf": {
+            "spark.sql.adaptive.enabled": "true",
+            "spark.sql.adaptive.coalescePartitions.enabled": "false",
+        }
+    },
 ]
 
 

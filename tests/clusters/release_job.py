@@ -1,8 +1,8 @@
 """One release on any Spark: prints, as a line of JSON, its digest under each way of running it.
 
-The key is fixed and comes from a file, so that one answer can be asked for everywhere. The input is the directory
-`in` where it runs. `--life` goes through the whole life of the release, with the ledger that is there, and
-not only through its numbers.
+The key is fixed and comes from a file, so that one answer can be asked for everywhere. The input is the
+directory `in` where it runs. `--life` goes through the whole life of the release, with the ledger that is
+there, and not only through its numbers.
 
 `--meddle` interferes with the release's Arrow stages, through pyspark's public method and not through
 dp_spark: workers behind a shuffle wait until the test has done its worst, or die.
@@ -178,7 +178,9 @@ def meddle(befall: Callable[[Path, int], None], marks: Path) -> None:
 
     def arrow_stage(frame: Any, function: Any, *rest: Any, **named: Any) -> Any:
         behind_a_shuffle = "Repartition" in frame._jdf.queryExecution().analyzed().toString()
-        return genuine(frame, befallen(function, befall, marks) if behind_a_shuffle else function, *rest, **named)
+        return genuine(
+            frame, befallen(function, befall, marks) if behind_a_shuffle else function, *rest, **named
+        )
 
     frame_class.mapInArrow = arrow_stage
 
@@ -233,7 +235,7 @@ def classic_frame() -> Any:
 
 
 def tell_plans(place: Path) -> None:
-    """Before a frame is fetched, write into `place` what Spark tells of it: plans, settings, the UI's pages."""
+    """Before a frame is fetched, write down what Spark tells of it: plans, settings, pages of the UI."""
     frame_class = classic_frame()
     genuine = frame_class.toArrow
 

@@ -31,7 +31,7 @@ JOB = Path(__file__).with_name("release_job.py")
 KEY = hashlib.sha256(b"the key of the tests").digest()
 CANARY = "canary-4711"
 START = date(2024, 3, 4)
-LONGEST = 180  # seconds a job may take
+LONGEST = 400  # seconds a job may take on a busy machine
 # Both executors take part, and no partition is merged with another.
 APART = {
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
@@ -46,9 +46,10 @@ APART = {
 
 @dataclass(frozen=True)
 class Place:
-    """A directory with the input, the key, a directory for marks, and a Spark home whose traces go with it."""
+    """A directory with input, key, workers' marks, and a Spark home whose traces go with it."""
 
     path: Path
+    python: str = sys.executable
 
     @property
     def marks(self) -> Path:
@@ -62,9 +63,9 @@ class Place:
         return ["--key-file", str(self.path / "key"), "--marks", str(self.marks)]
 
 
-def make_place(path: Path, rows: pa.Table | None = None) -> Place:
-    """A place with six files of rows, where workers leave no marks yet."""
-    place = Place(path)
+def make_place(path: Path, rows: pa.Table | None = None, *, python: str = sys.executable) -> Place:
+    """A place with six files of rows, where workers leave no marks yet, for the Spark of this Python."""
+    place = Place(path, python)
     (path / "in").mkdir(parents=True)
     place.marks.mkdir()
     (path / "key").write_bytes(KEY)
@@ -73,9 +74,17 @@ def make_place(path: Path, rows: pa.Table | None = None) -> Place:
         pq.write_table(rows.slice(i * len(rows) // 6, len(rows) // 6), path / "in" / f"part-{i}.parquet")
     # Links into the package: a local cluster writes its work directory beside them.
     place.spark_home.mkdir()
-    for part in Path(pyspark.__file__).parent.iterdir():
+    for part in package_of(python).iterdir():
         (place.spark_home / part.name).symlink_to(part)
     return place
+
+
+def package_of(python: str) -> Path:
+    """Where a Python has pyspark."""
+    if python == sys.executable:
+        return Path(pyspark.__file__).parent
+    told = subprocess.run([python, "-c", "import pyspark; print(pyspark.__file__)"], stdout=-1, check=True)
+    return Path(told.stdout.decode().strip()).parent
 
 
 def some_rows() -> pa.Table:
@@ -119,15 +128,15 @@ def spent(place: Place) -> Fraction:
 
 
 def environment(place: Place, **more: str) -> dict[str, str]:
-    """The environment of a process: ours without any Spark of ours."""
+    """The environment of a process: ours, with the Spark of the place instead of any other."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {
         **own,
         "SPARK_HOME": str(place.spark_home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(place.path / "local"),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": place.python,
+        "PYSPARK_DRIVER_PYTHON": place.python,
         **more,
     }
 
@@ -211,7 +220,7 @@ def running(command: Sequence[str], place: Place, name: str = "job", **more: str
 def job_command(place: Place, settings: Mapping[str, str], *arguments: str) -> list[str]:
     """release_job.py over the input of the place, in a session with these settings."""
     given = [*place.arguments(), "--settings", json.dumps({"spark.sql.shuffle.partitions": "4", **settings})]
-    return [sys.executable, str(JOB), *given, *arguments]
+    return [place.python, str(JOB), *given, *arguments]
 
 
 def run_job(place: Place, settings: Mapping[str, str], *arguments: str, **more: str) -> Outcome:

@@ -44,9 +44,7 @@ def stages_run_again(place: Place) -> int:
     """How many tasks belong to a second attempt at their stage, by Spark's own record."""
     files = [path for path in (place.path / "events").rglob("*") if path.is_file()]
     events = [json.loads(line) for path in files for line in path.read_text().splitlines() if line[:1] == "{"]
-    return sum(
-        event["Event"] == "SparkListenerTaskEnd" and event["Stage Attempt ID"] > 0 for event in events
-    )
+    return sum(event["Event"] == "SparkListenerTaskEnd" and event["Stage Attempt ID"] > 0 for event in events)
 
 
 def test_a_killed_executor_changes_no_byte_and_charges_nothing_more(place: Place, expected: str) -> None:

@@ -1,14 +1,14 @@
 """One release under one key has one digest: on every kind of cluster, in any number of partitions."""
 
 import json
-import sys
 
 import pytest
 from running import (
     APART,
+    JOB,
     ROOT,
+    Outcome,
     Place,
-    job_command,
     make_life,
     make_place,
     run_job,
@@ -49,15 +49,11 @@ def test_connect_runs_the_whole_life_with_the_same_answer(place: Place, expected
 def test_spark_submit_on_a_standalone_cluster_runs_the_whole_life(place: Place, expected: str) -> None:
     make_life(place, {})
     with standalone_cluster(place) as master:
-        assert submitted(place, master, str(job()), *place.arguments(), "--life").digests == {expected}
+        assert submitted(place, master, str(JOB), *place.arguments(), "--life").digests == {expected}
     assert spent(place) == 1
 
 
-def job() -> str:
-    return job_command(Place(ROOT), {})[1]
-
-
-def submitted(place: Place, master: str, *application: str):
+def submitted(place: Place, master: str, *application: str) -> Outcome:
     """How an application ends under Spark's launcher."""
     launcher = str(place.spark_home / "bin" / "spark-submit")
     settings = [f"--conf={name}={value}" for name, value in APART.items()]
@@ -82,7 +78,7 @@ def test_the_nightly_job_on_a_standalone_cluster_is_charged_once_and_served_agai
 
 def spec() -> str:
     """The release of release_job.py, which is a script and no module of ours."""
-    text = (ROOT / "tests" / "clusters" / "release_job.py").read_text()
+    text = JOB.read_text()
     return text.partition('SPEC = """')[2].partition('"""')[0]
 
 
@@ -119,7 +115,3 @@ def test_a_task_that_a_second_copy_overtakes_changes_nothing(place: Place, expec
         ended = run_job(place, settings, "--meddle", "lag")
     assert ended.digests == {expected}
     assert (place.marks / "reduce-0-1").exists(), "there was no second copy"
-
-
-def test_the_job_runs_under_the_python_of_the_tests(place: Place) -> None:
-    assert job_command(place, {})[0] == sys.executable
