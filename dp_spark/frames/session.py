@@ -106,12 +106,17 @@ def silence_cell_printing_loggers() -> None:
 
 @contextmanager
 def pinned(spark: SparkSession) -> Iterator[None]:
-    """Hold the settings that answers depend on; the session gets its own back afterwards."""
+    """Hold the settings that answers depend on; the session gets its own back afterwards.
+
+    pyspark's warnings are held back meanwhile: 3.5 warns with the text of a failure, which may quote rows.
+    """
     before = {key: spark.conf.get(key, None) for key in PINNED}
     for key, value in PINNED.items():
         spark.conf.set(key, value)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"pyspark\b")
+            yield
     finally:
         for key, own in before.items():
             if own is not None:

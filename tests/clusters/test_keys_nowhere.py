@@ -119,6 +119,7 @@ def test_a_worker_that_fails_tells_neither_key_nor_row(place: Place, fate: str) 
     assert CANARY.encode() not in said
     assert not found_in(said, {**secrets_of(KEY), "master": bytes.fromhex(master_key(place))})
     assert "Traceback" not in ended.err
+    assert "default log4j profile" not in ended.err, "Spark did not take our silent log"
 
 
 @pytest.mark.whole
