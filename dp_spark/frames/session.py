@@ -18,7 +18,7 @@ PINNED = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Rows have a bounded size here; to ask for the bytes of a batch after every row takes most of the time.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     # The name of a directory is a text: one more directory must not turn `01` into 1 for everybody.
@@ -123,5 +123,7 @@ def pinned(spark: SparkSession) -> Iterator[None]:
             yield
     finally:
         for key, own in before.items():
-            if own is not None:
+            if own is None:
+                spark.conf.unset(key)
+            else:
                 spark.conf.set(key, own)
