@@ -116,7 +116,7 @@ def make_life(place: Place, settings: Mapping[str, str]) -> None:
     open_ledger(profile).set_budget(
         "town_people",
         PrivacyGuarantee(Fraction(1), Fraction(1, 10**6)),
-        unit=PrivacyUnit("person"),
+        unit=PrivacyUnit(("person",)),
         neighbours=Neighbours.ADD_REMOVE,
         reason="a test",
     )
