@@ -12,7 +12,7 @@ from dp_spark.frames.numbering import GROUP, GroupNumbers
 from dp_spark.frames.packing import BUCKET, BUCKETS_AT_MOST, Coding, Packing, packed
 from dp_spark.frames.partition import EXCESS, ROWS, UNITS, partial_names, partial_schema, partition_totals
 from dp_spark.frames.row_units import row_unit_totals
-from dp_spark.frames.sources import in_period
+from dp_spark.frames.sources import in_period, quoted
 from dp_spark.queries import ClampedColumn, MeasureKind, Total
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import ReleasePlan
@@ -73,13 +73,14 @@ def _bounded_totals(
     )
     pack = partial(packed, packing=packing, key=key)
     total = partial(partition_totals, packing=packing, key=key, bounds=plan.bounds)
+    for name in plan.spec.unit.columns:
+        rows = rows.where(F.col(quoted(name)).isNotNull())
     return (
         rows.select(
             *(column.alias(name) for name, column in unit.items()),
             *key_columns(plan.spec),
             *(number(column).alias(f"value_{i}") for i, column in enumerate(columns)),
         )
-        .dropna(subset=list(unit))
         .mapInArrow(pack, packing.schema)
         .repartition(BUCKET)
         .mapInArrow(total, partial_schema(len(columns)))
