@@ -152,8 +152,8 @@ class _Rows:
             raise InputRefused(
                 "input_missing",
                 f"the spec of release {self.spec.release!r} has no input, and no frame was given",
-                way_out="add `input: {format: parquet, path: PATH}` to the spec, or give the rows as a frame, "
-                "in a notebook: Release.read(SPEC).run(spark, frame, key=KEY)",
+                way_out="add `input: {format: parquet, path: PATH}` to the spec, or give the rows as a "
+                "frame, in a notebook: Release.read(SPEC).run(spark, frame, key=KEY)",
             )
 
     def session(self) -> SparkSession:
