@@ -4,11 +4,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+OLDEST := .venv-oldest
+OLDEST_READY := $(OLDEST)/.ready
+# What meets Spark: its operators, its failures, a release from plan to seal.
+MEET_SPARK := tests/frames tests/test_pipeline.py \
+	tests/clusters/test_keys_nowhere.py::test_a_worker_that_fails_tells_neither_key_nor_row
+# The Spark lines between the oldest and the locked one, for `make test-versions`.
+LINES := 4.0.5 4.1.4 4.2.1
 
-.PHONY: help setup demo test check format lock clean
+.PHONY: help setup demo test test-whole test-oldest test-versions check format lock clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
 
 setup: $(READY)  ## make .venv with everything the project needs (seconds when nothing changed)
 
@@ -20,11 +27,34 @@ $(READY): requirements/uv.txt requirements/dev.txt pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
+$(OLDEST_READY): requirements/uv.txt requirements/oldest.txt pyproject.toml | $(READY)
+	@$(PYTHON) -m venv $(OLDEST)
+	@$(BIN)/uv pip sync --quiet --python $(OLDEST)/bin/python --require-hashes requirements/oldest.txt
+	@$(BIN)/uv pip install --quiet --python $(OLDEST)/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(LINES:%=.venv-%/.ready): .venv-%/.ready: requirements/dev.txt pyproject.toml | $(READY)
+	@$(PYTHON) -m venv .venv-$*
+	@$(BIN)/uv pip sync --quiet --python .venv-$*/bin/python --require-hashes requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python .venv-$*/bin/python pyspark==$*
+	@$(BIN)/uv pip install --quiet --python .venv-$*/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
 demo: setup  ## set up, then run the demo: private releases of the New York flights of 2013
 	@$(BIN)/dp-spark demo
 
 test: setup  ## set up, then run all tests
 	@$(BIN)/python -m pytest
+
+test-whole: setup  ## the long forms of the proofs on clusters
+	@$(BIN)/python -m pytest -m whole
+
+test-oldest: setup $(OLDEST_READY)  ## the oldest Spark line: the same digest, and the tests that meet Spark
+	@$(BIN)/python tests/clusters/compare_lines.py $(BIN)/python $(OLDEST)/bin/python
+	@$(OLDEST)/bin/python -m pytest --durations=5 -p no:warnings $(MEET_SPARK)
+
+test-versions: setup $(OLDEST_READY) $(LINES:%=.venv-%/.ready)  ## one digest on every Spark line
+	@$(BIN)/python tests/clusters/compare_lines.py $(OLDEST)/bin/python $(LINES:%=.venv-%/bin/python) $(BIN)/python
 
 check: setup  ## lint, format, strict types, imports between rooms
 	@$(BIN)/ruff check .
@@ -42,5 +72,5 @@ lock: setup  ## resolve dependencies anew and export the requirement lists
 	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra connect --extra demo --group dev -o requirements/dev.txt
 	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra demo --group dev --group oldest -o requirements/oldest.txt
 
-clean:  ## remove .venv and caches (never .dp_spark: it holds the ledger)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean:  ## remove environments and caches (never .dp_spark: it holds the ledger)
+	rm -rf $(VENV) .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,7 +5,9 @@ import signal
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -303,6 +305,46 @@ def test_killed_before_every_step_it_resumes_with_one_charge(world: World, spark
     assert (result.charged, world.spent, world.state("2024-03-01")) == (None, 1, ReleaseState.SEALED)
     staged = list((world.home / ".dp_spark" / "restricted" / "town_people").rglob("*.parquet"))
     assert len(staged) == 1
+
+
+def test_rows_that_changed_before_they_were_staged_get_noise_of_their_own(
+    world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between READING and STAGED, the release is run again on other rows under the same key.
+
+    Noise that depended on the key alone would stay the same where totals did, and the difference of two
+    attempts would give the exact change elsewhere.
+    """
+    from dp_spark import pipeline
+
+    genuine, drawn = pipeline.noisy_totals, world.home / "drawn"
+
+    def overheard(totals: np.ndarray, **named: Any) -> np.ndarray:
+        noisy = genuine(totals, **named)
+        with drawn.open("ab") as file:  # by the killed process too
+            np.save(file, totals)
+            np.save(file, noisy)
+        return noisy
+
+    monkeypatch.setattr(pipeline, "noisy_totals", overheard)
+    killed_at(Step.STAGE, world, spark)
+    killed_at(Step.STAGE, world, spark)
+    assert world.state("2024-03-01") is ReleaseState.READING
+    rows = some_rows()
+    world.write_rows(rows.filter(pa.compute.not_equal(rows["town"], "a")))
+    result = world.run(lambda: spark)
+    with drawn.open("rb") as file:
+        (before, noisy_before), (same, noisy_same), (after, noisy_after) = (
+            (np.load(file), np.load(file)) for _ in range(3)
+        )
+    assert np.array_equal(before, same)
+    assert np.array_equal(noisy_before, noisy_same), "the same rows had other noise"
+    unchanged = np.broadcast_to((before == after).all(axis=0), before.shape)
+    assert unchanged.any()
+    assert not unchanged.all()
+    assert np.mean((noisy_before == noisy_after)[unchanged]) < 0.5
+    staged = list((world.home / ".dp_spark" / "restricted" / "town_people").rglob("*.parquet"))
+    assert (len(staged), result.charged, world.spent) == (1, None, 1)
 
 
 def test_a_period_that_another_release_has_published_is_refused_before_the_charge(

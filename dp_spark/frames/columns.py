@@ -8,8 +8,9 @@ from dp_spark.frames.sources import day_of, quoted
 from dp_spark.queries import ClampedColumn
 from dp_spark.release.spec import ReleaseSpec
 
-# A longer text travels as its digest, so that no batch of rows outgrows what Arrow can hold.
-LONGEST_TEXT = 1024
+# A longer text travels as its digest, so that no batch of rows outgrows what Arrow can hold. Public groups
+# have at most 1000 characters of at most 4 bytes.
+LONGEST_TEXT = 4096
 
 
 def unit_columns(frame: DataFrame, spec: ReleaseSpec) -> list[Column]:

@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ PINNED = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Rows have a bounded size here; to ask for the bytes of a batch after every row takes most of the time.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     # The name of a directory is a text: one more directory must not turn `01` into 1 for everybody.
@@ -37,6 +38,8 @@ DEFAULTS = {
 }
 # Engines that replace Spark's own operators may add, compare or retry differently.
 UNKNOWN_ENGINE = ("spark.plugins", "spark.sql.extensions")
+# The server of Spark Connect is a plugin; it hands plans to Spark's own operators.
+_CONNECT_SERVER = "org.apache.spark.sql.connect.SparkConnectPlugin"
 # Spark prints the cell that failed a cast through these loggers, whatever its log level.
 _CELL_PRINTING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -58,16 +61,20 @@ def start_session(settings: Mapping[str, str]) -> SparkSession:
 
 
 def _new_session(settings: Mapping[str, str]) -> SparkSession:
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has chosen master and memory
-    defaults = {key: value for key, value in DEFAULTS.items() if not (submitted and key == "spark.master")}
+    # spark-submit has chosen master and memory; a Connect server has, or starts, a master of its own.
+    elsewhere = "PYSPARK_GATEWAY_PORT" in os.environ or "spark.remote" in settings
+    defaults = {key: value for key, value in DEFAULTS.items() if not (elsewhere and key == "spark.master")}
     chosen = {**defaults, **settings, **PINNED}
-    if chosen.get("spark.master", "").startswith("local"):
+    if chosen.get("spark.remote", chosen.get("spark.master", "")).startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("dp_spark")
     for key, value in chosen.items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        with warnings.catch_warnings():
+            # A Connect server keeps what it was started with, and pyspark warns of each such setting.
+            warnings.filterwarnings("ignore", "Failed to set ", UserWarning)
+            return builder.getOrCreate()
     except Exception as failure:
         raise SetupRefused(
             "spark_did_not_start",
@@ -83,7 +90,7 @@ def refuse_unknown_engine(spark: SparkSession) -> None:
         SetupRefused: a plugin or an extension is configured.
     """
     for key in UNKNOWN_ENGINE:
-        if spark.conf.get(key, None):
+        if spark.conf.get(key, None) not in (None, "", _CONNECT_SERVER):
             raise SetupRefused(
                 "unknown_engine",
                 f"{key} is set: an accelerated engine may bound or add differently from Spark's own",
@@ -103,13 +110,20 @@ def silence_cell_printing_loggers() -> None:
 
 @contextmanager
 def pinned(spark: SparkSession) -> Iterator[None]:
-    """Hold the settings that answers depend on; the session gets its own back afterwards."""
+    """Hold the settings that answers depend on; the session gets its own back afterwards.
+
+    pyspark's warnings are held back meanwhile: 3.5 warns with the text of a failure, which may quote rows.
+    """
     before = {key: spark.conf.get(key, None) for key in PINNED}
     for key, value in PINNED.items():
         spark.conf.set(key, value)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"pyspark\b")
+            yield
     finally:
         for key, own in before.items():
-            if own is not None:
+            if own is None:
+                spark.conf.unset(key)
+            else:
                 spark.conf.set(key, own)

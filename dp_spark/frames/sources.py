@@ -188,4 +188,6 @@ def _problem(
 def _condition(failure: Exception) -> str | None:
     read = getattr(failure, "getCondition", None) or getattr(failure, "getErrorClass", None)
     condition = read() if read is not None else None
+    if condition is None and "Illegal Parquet type" in str(failure):  # pyspark 3.5 has no class for it
+        return "PARQUET_TYPE_ILLEGAL"
     return condition if isinstance(condition, str) else None

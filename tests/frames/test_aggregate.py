@@ -301,7 +301,7 @@ def test_texts_of_groups_are_compared_in_nfc_and_nothing_else_is_folded(
 
 
 def test_texts_of_units_are_compared_in_nfc_and_nothing_else_is_folded(spark: SparkSession) -> None:
-    long = ["y" * 1024, "y" * 1025, "y" * 1026, "\u00e9" * 2000, "y" * 200_000]
+    long = ["y" * 4096, "y" * 4097, "y" * 4098, "\u00e9" * 2000, "y" * 200_000]
     texts = [text for alike in TEXTS for text in alike] + long
     frame = rows(spark, [(text, "a", 1.0) for text in texts * 2], "person string, town string, x double")
     found = totals(frame, bounds={"max_groups": 1, "max_rows_per_group": 1})

@@ -1,0 +1,117 @@
+"""One release under one key has one digest: on every kind of cluster, in any number of partitions."""
+
+import json
+from pathlib import Path
+
+import pytest
+from running import (
+    APART,
+    JOB,
+    ROOT,
+    Outcome,
+    Place,
+    make_life,
+    make_place,
+    run_job,
+    running,
+    some_rows,
+    spent,
+    standalone_cluster,
+)
+
+LOCAL_CLUSTER = "local-cluster[2,1,1024]"
+EAGER = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.1",
+    "spark.speculation.multiplier": "1.01",
+}
+
+
+def test_any_partitions_and_adaptive_execution_give_one_answer(digests_on_one_machine: set[str]) -> None:
+    assert len(digests_on_one_machine) == 1
+
+
+@pytest.mark.whole
+def test_another_row_gives_another_answer(tmp_path: Path, expected: str) -> None:
+    """The digest would notice: a hundred rows less, and the noise is another one."""
+    fewer = make_place(tmp_path / "place", some_rows().slice(100))
+    assert expected not in run_job(fewer, {"spark.master": "local[2]"}).digests
+
+
+def test_connect_runs_the_whole_life_with_the_same_answer(place: Place, expected: str) -> None:
+    make_life(place, {"spark.remote": "local[2]"})
+    ended = run_job(place, {}, "--life")
+    assert (ended.digests, spent(place)) == ({expected}, 1)
+    assert "Failed to set" not in ended.err
+
+
+def test_spark_submit_on_a_standalone_cluster_runs_the_whole_life(place: Place, expected: str) -> None:
+    make_life(place, {})
+    with standalone_cluster(place) as master:
+        assert submitted(place, master, str(JOB), *place.arguments(), "--life").digests == {expected}
+    assert spent(place) == 1
+
+
+def submitted(place: Place, master: str, *application: str) -> Outcome:
+    """How an application ends under Spark's launcher."""
+    launcher = str(place.spark_home / "bin" / "spark-submit")
+    settings = [f"--conf={name}={value}" for name, value in APART.items()]
+    with running([launcher, "--master", master, *settings, *application], place, "submitted") as process:
+        return process.wait()
+
+
+@pytest.mark.whole
+def test_the_nightly_job_on_a_standalone_cluster_is_charged_once_and_served_again(place: Place) -> None:
+    make_life(place, {})
+    (place.path / "release.yaml").write_text(spec())
+    nightly = [str(ROOT / "jobs" / "private_release.py"), "--spec", "release.yaml", "--key", "2024-03-04"]
+    with standalone_cluster(place) as master:
+        first, again = (submitted(place, master, *nightly) for _ in range(2))
+    assert first.digests == again.digests
+    assert [line["charged"] for line in first.lines + again.lines] == [
+        {"epsilon": "1", "delta": "1/1000000"},
+        None,
+    ]
+    assert spent(place) == 1
+
+
+def spec() -> str:
+    """The release of release_job.py, which is a script and no module of ours."""
+    text = JOB.read_text()
+    return text.partition('SPEC = """')[2].partition('"""')[0]
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"spark.master": "local[2,4]", **EAGER},
+        {"spark.master": LOCAL_CLUSTER, **APART},
+        {"spark.master": LOCAL_CLUSTER, "spark.sql.adaptive.enabled": "true"},
+        {"spark.remote": "local[2]"},
+    ],
+    ids=["speculation", "local-cluster", "local-cluster, adaptive", "connect"],
+)
+def test_every_master_gives_one_answer(place: Place, expected: str, settings: dict[str, str]) -> None:
+    assert run_job(place, settings).digests == {expected}
+
+
+@pytest.mark.whole
+def test_two_hundred_partitions_give_the_same_answer(place: Place, expected: str) -> None:
+    ways = [
+        {"partitions": 200, "conf": {"spark.sql.shuffle.partitions": "7"}},
+        {"conf": {"spark.sql.shuffle.partitions": "200", "spark.sql.adaptive.enabled": "false"}},
+    ]
+    ended = run_job(place, {"spark.master": "local[2]"}, "--ways", json.dumps(ways))
+    assert ended.digests == {expected}
+
+
+@pytest.mark.whole
+def test_a_task_that_a_second_copy_overtakes_changes_nothing(place: Place, expected: str) -> None:
+    """Two workers with addresses of their own, for Spark starts the copy on another host only."""
+    with standalone_cluster(place) as master:
+        settings = {"spark.master": master, **APART, **EAGER}
+        ended = run_job(place, settings, "--meddle", "lag")
+    assert ended.digests == {expected}
+    assert (place.marks / "reduce-0-1").exists(), "there was no second copy"
