@@ -11,9 +11,10 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias, TypeVar
+from urllib.parse import unquote
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.checks import check_artefact
 from dp_spark.errors import InputRefused, PublishRefused, ReleaseHeld
@@ -22,7 +23,6 @@ from dp_spark.frames.bound import Integers
 from dp_spark.frames.privatize import collect_totals, estimates, noisy_totals
 from dp_spark.frames.session import pinned
 from dp_spark.frames.sources import check_columns, open_source
-from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.publish import (
     artefact_digest,
     local_root,
@@ -48,12 +48,13 @@ from dp_spark.release.places import open_ledger, release_record
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.planner import plan_release
 from dp_spark.release.profile import Profile
-from dp_spark.release.spec import ReleaseSpec, SinkSpec
+from dp_spark.release.spec import InputSpec, ReleaseSpec, SinkSpec
 from dp_spark.release.stored import plan_from_bytes, plan_to_bytes
-from dp_spark.report import file_digest, release_facts, sealed_release, write_statement
+from dp_spark.report import RunResult, file_digest, release_facts, sealed_release, write_statement
 
 Observer: TypeAlias = "Callable[[Step], None]"
 SparkSource: TypeAlias = Callable[[], SparkSession]
+Planner: TypeAlias = Callable[[ReleaseSpec], ReleasePlan]
 T = TypeVar("T")
 
 
@@ -80,33 +81,14 @@ class Step(StrEnum):
         return self.partition(":")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """What a run did.
-
-    Attributes:
-        release: the release's id.
-        charged: what this run charged; None where an earlier run had paid.
-        digest: SHA-256 of the released rows.
-        published: where the copies are.
-        statement: the page that says what was promised.
-        table: the released rows.
-    """
-
-    release: ReleaseId
-    charged: PrivacyGuarantee | None
-    digest: str
-    published: tuple[str, ...]
-    statement: Path
-    table: pa.Table
-
-
 def run_release(
     spec: ReleaseSpec,
     key: str,
     *,
     profile: Profile,
     spark: SparkSource,
+    frame: DataFrame | None = None,
+    planner: Planner = plan_release,
     observe: Observer = lambda step: None,
 ) -> RunResult:
     """Privatize, check, publish and seal the release of one period, or whatever of it is still to be done.
@@ -115,19 +97,22 @@ def run_release(
         spec: what to release.
         key: first day of the period, YYYY-MM-DD.
         profile: where ledger, restricted zone and statements are.
-        spark: gives the session; called only if rows must be read.
+        spark: gives the session; called only if rows must be read, and not with a frame, which has its own.
+        frame: the rows, of a spec without `input`. While none are staged, each attempt reads it anew.
+        planner: gives the spec's plan; asked only for a release that the ledger does not know.
         observe: told each step before it begins.
 
     Raises:
         Refusal: with a code and a way out. A failure never depends on a row, and running again goes on
             where this run stopped, at no further charge.
     """
+    rows = _Rows(spec, spark, frame)
     window = period_window(spec.period, key)
     ledger = open_ledger(profile)
     release = ReleaseId(spec.budget.population, spec.release, key)
-    claim = _reserved(ledger, release, spec, window, spark, observe)
+    claim = _reserved(ledger, release, window, rows, planner, observe)
     plan = plan_from_bytes(claim.plan_bytes, claim.tables)
-    run = _Run(ledger, claim, plan, window, profile, spark, observe)
+    run = _Run(ledger, claim, plan, window, profile, rows, observe)
     artefact = claim.artefact or _stage(run)
     table = read_artefact(Path(artefact.path), artefact.digest)
     if claim.state is ReleaseState.SEALED:
@@ -142,6 +127,65 @@ def run_release(
 
 
 @dataclass(frozen=True, slots=True)
+class _Rows:
+    """Where the rows of a spec are: its input, or a frame.
+
+    Raises:
+        InputRefused: at once, if they would be in both; by `require`, if in neither.
+    """
+
+    spec: ReleaseSpec
+    spark: SparkSource
+    frame: DataFrame | None
+
+    def __post_init__(self) -> None:
+        if self.frame is not None and isinstance(self.spec.input, InputSpec):
+            raise InputRefused(
+                "input_twice",
+                f"the rows are to come from a frame and from input.path = {self.spec.input.path!r}",
+                way_out="leave out one of them",
+            )
+
+    def require(self) -> None:
+        """Check that there are rows to read."""
+        if self.frame is None and not isinstance(self.spec.input, InputSpec):
+            raise InputRefused(
+                "input_missing",
+                f"the spec of release {self.spec.release!r} has no input, and no frame was given",
+                way_out="add `input: {format: parquet, path: PATH}` to the spec, or give the rows as a "
+                "frame, in a notebook: Release.read(SPEC).run(spark, frame, key=KEY)",
+            )
+
+    def session(self) -> SparkSession:
+        """The session that reads them."""
+        return self.spark() if self.frame is None else self.frame.sparkSession
+
+    def opened(self, session: SparkSession) -> DataFrame:
+        """The rows as a lazy frame."""
+        if self.frame is not None:
+            return self.frame
+        assert isinstance(self.spec.input, InputSpec)
+        return open_source(session, self.spec.input)
+
+    def places(self) -> set[Path]:
+        """Local directories that hold them; of a frame, as far as Spark tells."""
+        if self.frame is None:
+            assert isinstance(self.spec.input, InputSpec)
+            return {Path(os.path.realpath(self.spec.input.path.removeprefix("file:")))}
+        try:
+            names = self.frame.inputFiles()
+        except Exception:  # noqa: BLE001  # a frame that cannot be looked at is refused with its columns
+            return set()
+        files = (Path(os.path.realpath(unquote(name[5:]))) for name in names if name.startswith("file:"))
+        return {_above_partitions(file.parent) for file in files}
+
+
+def _above_partitions(directory: Path) -> Path:
+    """The directory, or the first above it that is not called COLUMN=VALUE."""
+    return next(each for each in (directory, *directory.parents) if "=" not in each.name)
+
+
+@dataclass(frozen=True, slots=True)
 class _Run:
     """One attempt at a release: its claim and stored plan, and what it works with."""
 
@@ -150,7 +194,7 @@ class _Run:
     plan: ReleasePlan
     window: PeriodWindow
     profile: Profile
-    spark: SparkSource
+    rows: _Rows
     observe: Observer
 
     @property
@@ -162,13 +206,13 @@ class _Run:
 def _reserved(
     ledger: Ledger,
     release: ReleaseId,
-    spec: ReleaseSpec,
     window: PeriodWindow,
-    spark: SparkSource,
+    rows: _Rows,
+    planner: Planner,
     observe: Observer,
 ) -> Claim:
     """The charge and the plan: a new one, or those of the attempt that this run continues."""
-    plan_bytes, tables = b"", dict[str, bytes]()
+    spec, plan_bytes, tables = rows.spec, b"", dict[str, bytes]()
     known = ledger.find(release) is not None
     if not known:
         observe(Step.PLAN)
@@ -176,10 +220,11 @@ def _reserved(
         account = ledger.budget(release.population)
         require_same_protection(account, spec.unit.protected, spec.neighbours)
         require_admitted(account, spec.guarantee, str(release))
-        _require_sinks(spec, window, release)
-        plan = plan_release(spec)
+        rows.require()
+        _require_sinks(rows, window, release)
+        plan = planner(spec)
         observe(Step.START)
-        _require_input(plan, window, spark())
+        _require_input(plan, window, rows)
         plan_bytes = plan_to_bytes(plan)
         tables = {digest: table.to_bytes() for digest, table in plan.tables.items()}
     observe(Step.RESUME if known else Step.RESERVE)
@@ -194,37 +239,54 @@ def _reserved(
     )
 
 
-def _require_sinks(spec: ReleaseSpec, window: PeriodWindow, release: ReleaseId) -> None:
+def _require_sinks(rows: _Rows, window: PeriodWindow, release: ReleaseId) -> None:
     """Refuse a sink that cannot take the period, or that lies within the input, or holds it."""
-    source = Path(os.path.realpath(spec.input.path.removeprefix("file:")))
-    for sink in spec.publish:
+    sources = rows.places()
+    for sink in rows.spec.publish:
         require_free(sink.path, period_start=window.start, release_id=str(release))
         root = local_root(sink.path)
-        if root.is_relative_to(source) or source.is_relative_to(root):
+        if any(root.is_relative_to(source) or source.is_relative_to(root) for source in sources):
+            read = rows.spec.input.path if isinstance(rows.spec.input, InputSpec) else "files of the frame"
             raise PublishRefused(
                 "sink_in_input",
-                f"publish path {sink.path!r} and input.path {spec.input.path!r} lie within each other",
+                f"publish path {sink.path!r} and the input, {read!r}, lie within each other",
                 way_out="publish to a directory of its own (a link between the two does not make it one)",
             )
 
 
-def _require_input(plan: ReleasePlan, window: PeriodWindow, session: SparkSession) -> None:
+def _require_input(plan: ReleasePlan, window: PeriodWindow, rows: _Rows) -> None:
     """Refuse an input that lacks what the plan reads; the whole query is built, and not run."""
+    session = rows.session()
     with pinned(session):
-        frame = open_source(session, plan.spec.input)
-        check_columns(frame, plan.spec)
         try:
-            exact_totals(frame, plan=plan, window=window, bounding_key=bytes(32))
+            frame = rows.opened(session)
+            _refuse_stream(frame)
+            check_columns(frame, plan.spec)
+            # Connect looks at a query only when it is asked for its columns.
+            _ = exact_totals(frame, plan=plan, window=window, bounding_key=bytes(32)).columns
+        except InputRefused:
+            raise
         except Exception as failure:  # noqa: BLE001  # whatever Spark says, it is said before the charge
             raise InputRefused(
                 "input_not_usable",
                 f"Spark cannot build the release's query over the input ({type(failure).__name__})",
-                way_out="look at the types of the columns that the spec names; nothing was charged",
+                way_out="look at the columns that the spec names, at their types, and that no two have one "
+                "name; nothing was charged",
             ) from None
+
+
+def _refuse_stream(frame: DataFrame) -> None:
+    if frame.isStreaming:
+        raise InputRefused(
+            "input_streams",
+            "the frame is a stream, and the rows of a release are read as they are at one time",
+            way_out="write the rows of the period to a table and give a frame of that",
+        )
 
 
 def _stage(run: _Run) -> StoredFile:
     """The one artefact of the release: this attempt's, or that of whoever was first."""
+    run.rows.require()
     run.ledger.start_reading(run.claim)
     table = _privatized(run, run.ledger.release_key(run.claim))
     run.observe(Step.STAGE)
@@ -239,11 +301,11 @@ def _stage(run: _Run) -> StoredFile:
 
 def _privatized(run: _Run, release_key: bytes) -> pa.Table:
     """The released rows: exact totals from Spark, noise and answers on the driver."""
-    session = run.spark()
+    session = run.rows.session()
     run.observe(Step.READ)
 
     def totals_of_input() -> Integers:
-        frame = open_source(session, run.plan.spec.input)
+        frame = run.rows.opened(session)
         return collect_totals(frame, plan=run.plan, window=run.window, release_key=release_key)
 
     totals = _on_spark(totals_of_input, session)

@@ -15,11 +15,12 @@ from pyspark.sql import SparkSession
 
 from dp_spark.errors import BudgetRefused, InputRefused, LedgerRefused, PublishRefused, Refusal, ReleaseHeld
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
-from dp_spark.pipeline import RunResult, Step, run_release
+from dp_spark.pipeline import Step, run_release
 from dp_spark.release.ledger import Claim, Ledger, ReleaseId, ReleaseState
 from dp_spark.release.places import make_places, open_ledger
 from dp_spark.release.profile import Profile, embedded_profile
 from dp_spark.release.spec import ReleaseSpec, parse_spec
+from dp_spark.report import RunResult
 
 POISON = "7700-secret-person"
 SPEC = """

@@ -27,15 +27,15 @@ from rich.table import Table
 
 from dp_spark.cli.guard import ERRORS
 from dp_spark.cli.progress import progress
-from dp_spark.cli.running import result_json
 from dp_spark.cli.setting_up import limit_of
 from dp_spark.errors import BudgetRefused, SetupRefused
 from dp_spark.frames.session import start_session
 from dp_spark.guarantee import Neighbours, PrivacyUnit
-from dp_spark.pipeline import RunResult, run_release
+from dp_spark.pipeline import run_release
 from dp_spark.release.places import make_places, open_ledger
 from dp_spark.release.profile import Profile, embedded_profile
 from dp_spark.release.spec import ReleaseSpec, load_spec
+from dp_spark.report import RunResult, result_json
 from dp_spark.report.figures import exact
 
 WEEK = date(2013, 1, 7)

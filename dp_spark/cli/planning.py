@@ -8,8 +8,8 @@ from rich.console import Console
 
 from dp_spark.cli.guard import ERRORS
 from dp_spark.errors import LedgerRefused, Refusal, SetupRefused
-from dp_spark.release.ledger import ReleaseId, require_same_protection
-from dp_spark.release.places import open_ledger, release_record
+from dp_spark.release.ledger import ReleaseId
+from dp_spark.release.places import open_ledger, paying_account, release_record
 from dp_spark.release.planner import plan_release
 from dp_spark.release.profile import load_profile
 from dp_spark.release.spec import load_spec
@@ -22,9 +22,7 @@ def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json:
     release, places = load_spec(spec), load_profile(profile)
     plan, budget = plan_release(release), None
     try:
-        account = open_ledger(places).budget(release.budget.population)
-        require_same_protection(account, release.unit.protected, release.neighbours)
-        budget = account
+        budget = paying_account(places, release)
     except Refusal as refusal:
         ERRORS.print(f"what is left is not known: {refusal}\n", markup=False, soft_wrap=True)
     _show(release_facts(plan, budget=budget), html=html, as_json=as_json)

@@ -7,10 +7,10 @@ from pathlib import Path
 from dp_spark.cli.guard import ERRORS
 from dp_spark.cli.progress import progress
 from dp_spark.frames.session import start_session
-from dp_spark.pipeline import RunResult, run_release
+from dp_spark.pipeline import run_release
 from dp_spark.release.profile import load_profile
 from dp_spark.release.spec import load_spec
-from dp_spark.report.figures import exact
+from dp_spark.report import result_json, result_text
 
 
 def run_command(spec: Path, key: str, *, profile: str | None, as_json: bool) -> None:
@@ -25,34 +25,3 @@ def run_command(spec: Path, key: str, *, profile: str | None, as_json: bool) -> 
             release, key, profile=places, spark=lambda: start_session(places.spark), observe=observe
         )
     sys.stdout.write(json.dumps(result_json(result)) + "\n" if as_json else f"{result_text(result)}\n")
-
-
-def result_json(result: RunResult) -> dict[str, object]:
-    """What a run did, for machines."""
-    return {
-        "release": str(result.release),
-        "charged": None
-        if result.charged is None
-        else {"epsilon": str(result.charged.epsilon), "delta": str(result.charged.delta)},
-        "digest": result.digest,
-        "rows": result.table.num_rows,
-        "published": list(result.published),
-        "statement": str(result.statement),
-    }
-
-
-def result_text(result: RunResult) -> str:
-    """What a run did, for people."""
-    charged = (
-        "nothing: this release was paid before"
-        if result.charged is None
-        else f"epsilon {exact(result.charged.epsilon)}, delta {exact(result.charged.delta)}"
-    )
-    lines = [
-        f"sealed     {result.release} ({result.table.num_rows} rows)",
-        f"charged    {charged}",
-        f"digest     {result.digest}",
-        *(f"published  {target}" for target in result.published),
-        f"statement  {result.statement}",
-    ]
-    return "\n".join(lines)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dp_spark.errors import LedgerRefused, SetupRefused
 from dp_spark.release.ledger import (
+    Budget,
     Ledger,
     ReleaseId,
     ReleaseRecord,
@@ -11,8 +12,10 @@ from dp_spark.release.ledger import (
     create_master_key_file,
     database_path,
     load_master_key,
+    require_same_protection,
 )
 from dp_spark.release.profile import Profile
+from dp_spark.release.spec import ReleaseSpec
 
 
 def open_ledger(profile: Profile) -> Ledger:
@@ -38,6 +41,19 @@ def make_places(profile: Profile) -> None:
         create_master_key_file(Path(place))
     load_master_key(profile.master_key)  # refused here rather than by the first run
     create_ledger(profile.ledger_url)
+
+
+def paying_account(profile: Profile, spec: ReleaseSpec) -> Budget:
+    """The account that pays for the releases of a spec, and counts what they protect.
+
+    Raises:
+        SetupRefused: as `open_ledger`.
+        BudgetRefused: there is no such account.
+        LedgerRefused: it counts another unit, or other neighbours.
+    """
+    account = open_ledger(profile).budget(spec.budget.population)
+    require_same_protection(account, spec.unit.protected, spec.neighbours)
+    return account
 
 
 def release_record(ledger: Ledger, release: ReleaseId) -> ReleaseRecord:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee
 from dp_spark.queries import Bounds
 from dp_spark.release.plan import COVERAGE, NoiseDecision, ReleasePlan
+from dp_spark.release.spec import InputSpec
 from dp_spark.report.plain import as_plain
 from dp_spark.report.promises import limits, protects
 from dp_spark.report.units import bounds_words, rows_of, unit_words
@@ -16,6 +17,7 @@ from dp_spark.report.worth import ClampFacts, QueryFacts, TotalFacts, clamp_fact
 
 FORMAT = 1
 _SHOWN_GROUPS = 5
+_FRAME = "the frame that the run is given"
 
 
 class Amount(Protocol):
@@ -141,6 +143,9 @@ class ReleaseFacts:
     Attributes:
         release: its name.
         population: the account that pays.
+        source: where the rows are, in words: `parquet data/flights`, or the frame that a run is given.
+        where: the condition that rows must meet to count, or None.
+        sinks: where it is published: `parquet out/flights`.
         period: how long one release covers (`day`), or None for the whole input.
         guarantee: what one release promises.
         unit: one unit, in words: `row`, a column, `COLUMN on one day`.
@@ -164,6 +169,9 @@ class ReleaseFacts:
 
     release: str
     population: str
+    source: str
+    where: str | None
+    sinks: tuple[str, ...]
     period: str | None
     guarantee: PrivacyGuarantee
     unit: str
@@ -197,6 +205,9 @@ def release_facts(
     return ReleaseFacts(
         release=spec.release,
         population=spec.budget.population,
+        source=f"{spec.input.format} {spec.input.path}" if isinstance(spec.input, InputSpec) else _FRAME,
+        where=spec.where,
+        sinks=tuple(f"{sink.sink} {sink.path}" for sink in spec.publish),
         period=None if spec.period is None else str(spec.period.every),
         guarantee=spec.guarantee,
         unit=unit_words(unit),

@@ -42,6 +42,7 @@ def promise(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
     return (
         ("guarantee", f"{spending(facts.guarantee)}, each release"),
         ("unit", f"{facts.unit_rows}, {_NEIGHBOURS[facts.neighbours]}"),
+        ("rows", f"of {facts.source}" + (f", where {facts.where}" if facts.where else "")),
         ("period", f"one {facts.period} a release" if facts.period else "the whole input"),
         (
             "bounds",
@@ -53,6 +54,7 @@ def promise(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
             f"{groups.count:,} by {', '.join(groups.columns)}; public, {groups.source}: {first}{more}",
         ),
         ("account", facts.population),
+        *(("published", f"to {sink}") for sink in facts.sinks),
     )
 
 
@@ -156,6 +158,11 @@ def ledger(cost: CostFacts) -> tuple[tuple[str, str], ...]:
         ("left" if cost.charged else "left after", spending(cost.left_after)),
         ("that pays", _releases(cost)),
     )
+
+
+def price(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
+    """Charge and account where no ledger says what is left, as (name, text)."""
+    return (("charge", spending(facts.guarantee)), ("left", NO_LEDGER))
 
 
 def _releases(cost: CostFacts) -> str:

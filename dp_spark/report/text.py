@@ -1,5 +1,6 @@
 """The facts of a release on a console."""
 
+import io
 from collections.abc import Iterable, Sequence
 
 from rich import box
@@ -31,11 +32,18 @@ def print_facts(console: Console, facts: ReleaseFacts) -> None:
     priced = _pairs((phrases.total_name(total), phrases.moves(total)) for total in facts.totals)
     _section(console, "What neighbours differ in, in value", priced)
     _section(console, "The noise of each total, in value", _noise(console, facts))
-    _section(console, "Cost", _pairs(phrases.ledger(facts.cost)) if facts.cost else Text(phrases.NO_LEDGER))
+    _section(console, "Cost", _pairs(phrases.ledger(facts.cost) if facts.cost else phrases.price(facts)))
     if facts.sealed:
         _section(console, "The release", _pairs(phrases.outcome(facts.sealed)))
     _section(console, "What this protects", _bullets(facts.protects))
     _section(console, "What it does not cover", _bullets(facts.limits))
+
+
+def facts_text(facts: ReleaseFacts, *, width: int = _ROOMY) -> str:
+    """What `print_facts` prints on a console without colours of so many columns."""
+    stream = io.StringIO()
+    print_facts(Console(file=stream, width=width, highlight=False, force_terminal=False), facts)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
 def _section(console: Console, heading: str, *content: Table | Text) -> None:

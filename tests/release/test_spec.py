@@ -242,7 +242,6 @@ def test_a_part_that_is_no_mapping_is_refused(path, value):
     "path",
     [
         "release",
-        "input",
         "input.format",
         "input.path",
         "period.column",

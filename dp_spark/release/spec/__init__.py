@@ -8,6 +8,7 @@ from dp_spark.release.spec.load import load_spec, parse_spec, spec_from_canonica
 from dp_spark.release.spec.queries import ColumnQuerySpec, CountingQuerySpec, QuerySpec
 from dp_spark.release.spec.release import (
     BudgetSpec,
+    FrameInput,
     InputSpec,
     PeriodSpec,
     ReleaseSpec,
@@ -15,6 +16,7 @@ from dp_spark.release.spec.release import (
 )
 from dp_spark.release.spec.unit import BoundsSpec, UnitSpec, contribution_bounds
 from dp_spark.release.spec.values import Clamp, InputFormat, Missing, QueryKind, SinkKind
+from dp_spark.release.spec.writing import spec_yaml
 
 __all__ = [
     "MAX_GROUP_KEYS",
@@ -28,6 +30,7 @@ __all__ = [
     "CountingQuerySpec",
     "DerivedColumn",
     "Every",
+    "FrameInput",
     "GroupsSpec",
     "InputFormat",
     "InputSpec",
@@ -44,4 +47,5 @@ __all__ = [
     "output_columns",
     "parse_spec",
     "spec_from_canonical",
+    "spec_yaml",
 ]

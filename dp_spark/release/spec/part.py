@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import BaseModel, ModelWrapValidatorHandler, TypeAdapter, ValidationError, model_validator
 
 from dp_spark.release.problems import MAX_TOLD, Place, Problem, Wrong, refused, shown, unknown_key
 
@@ -40,6 +40,21 @@ class Part(BaseModel, frozen=True, extra="forbid"):
             return cls.model_validate(written)
         except ValidationError as failure:
             raise refused("spec_invalid", source, list(cls._problems(failure))) from None
+
+    @classmethod
+    def read_key(cls, key: str, written: object, *, source: str) -> Any:
+        """The value of one key, checked by itself.
+
+        Raises:
+            SpecRefused: as `read`.
+        """
+        field = cls.model_fields[key]
+        of_key = Annotated.__class_getitem__((field.annotation, *field.metadata, None))  # type: ignore[attr-defined]
+        try:
+            return TypeAdapter(of_key).validate_python(written)
+        except ValidationError as failure:
+            problems = [problem.under(key) for problem in cls._problems(failure)]
+            raise refused("spec_invalid", source, problems) from None
 
     @model_validator(mode="wrap")
     @classmethod

@@ -43,6 +43,19 @@ class InputSpec(Part, frozen=True):
     path: Location = Field(examples=["data/flights"])
 
 
+class FrameInput(Part, frozen=True):
+    """The rows are those of the frame that a run is given: what a spec without `input` has."""
+
+    @property
+    def format(self) -> None:
+        """A frame has none."""
+        return None
+
+
+def _read_input(value: object) -> InputSpec | FrameInput:
+    return value if isinstance(value, FrameInput) else InputSpec.model_validate(value)
+
+
 class PeriodSpec(Part, frozen=True):
     """Which rows one release reads: those whose date in `column` lies in the period of its key."""
 
@@ -90,7 +103,7 @@ class ReleaseSpec(Part, frozen=True):
     """
 
     release: ReleaseName = Field(examples=["flights_by_origin"])
-    input: InputSpec = Field(examples=["{format: parquet, path: data/flights}"])
+    input: Annotated[InputSpec | FrameInput, PlainValidator(_read_input)] = FrameInput()
     period: PeriodSpec | None = None
     where: Condition | None = None
     derive: Annotated[tuple[DerivedColumn, ...], PlainValidator(read_derive)] | None = None
@@ -136,7 +149,7 @@ class ReleaseSpec(Part, frozen=True):
 
     def canonical_json(self) -> str:
         """The same text for every way to write this spec; `parse_spec` reads it too."""
-        return json.dumps(self, default=_plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(self, default=plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
     @property
     def digest(self) -> str:
@@ -155,7 +168,9 @@ def _clamp_problems(spec: ReleaseSpec) -> Iterator[Problem]:
 
 def _path_problems(spec: ReleaseSpec) -> Iterator[Problem]:
     """Paths of which one would overwrite, or be read as part of, another."""
-    places: list[tuple[Place, str]] = [(("input", "path"), spec.input.path)]
+    places: list[tuple[Place, str]] = []
+    if isinstance(spec.input, InputSpec):
+        places.append((("input", "path"), spec.input.path))
     places += [(("publish", i, "path"), sink.path) for i, sink in enumerate(spec.publish)]
     for (first, one), (second, other) in combinations(places, 2):
         a, b = (PurePosixPath(posixpath.normpath(path)) for path in (one, other))
@@ -164,7 +179,7 @@ def _path_problems(spec: ReleaseSpec) -> Iterator[Problem]:
             yield Problem(why, "write to a directory of its own", "separate paths", shown(other), second)
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """What JSON does not know, in terms of what it does."""
     match value:
         case GroupsSpec(public=[Axis(values=values)]):  # the same groups as a list of them
@@ -174,7 +189,7 @@ def _plain(value: object) -> object:
         case UnitSpec(is_row=True):
             return {"row": "true"}
         case Part():
-            return {key: each for key, each in value if each is not None}
+            return {key: each for key, each in value if not (each is None or isinstance(each, FrameInput))}
         case PrivacyGuarantee(epsilon=epsilon, delta=delta):
             return {"epsilon": epsilon, "delta": delta}
         case Fraction(numerator=numerator, denominator=denominator):

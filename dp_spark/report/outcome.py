@@ -1,0 +1,86 @@
+"""What a run did, for people, for machines and for notebooks."""
+
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dp_spark.guarantee import PrivacyGuarantee
+from dp_spark.release.ledger import ReleaseId
+from dp_spark.report.figures import counted, exact
+
+if TYPE_CHECKING:  # a plan is told without them
+    import pandas as pd
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RunResult:
+    """What a run did.
+
+    Attributes:
+        release: the release's id.
+        charged: what this run charged; None where an earlier run had paid.
+        digest: SHA-256 of the released rows.
+        published: where the copies are.
+        statement: the page that says what was promised.
+        table: the released rows.
+    """
+
+    release: ReleaseId
+    charged: PrivacyGuarantee | None
+    digest: str
+    published: tuple[str, ...]
+    statement: Path
+    table: "pa.Table"
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The released rows as a pandas frame."""
+        return self.table.to_pandas()
+
+    def __repr__(self) -> str:
+        return result_text(self)
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{escape(text)}</td></tr>"
+            for name, text in _words(self)
+        )
+        return f"<table>{rows}</table>"
+
+
+def result_json(result: RunResult) -> dict[str, object]:
+    """What a run did, for machines."""
+    return {
+        "release": str(result.release),
+        "charged": None
+        if result.charged is None
+        else {"epsilon": str(result.charged.epsilon), "delta": str(result.charged.delta)},
+        "digest": result.digest,
+        "rows": result.table.num_rows,
+        "published": list(result.published),
+        "statement": str(result.statement),
+    }
+
+
+def result_text(result: RunResult) -> str:
+    """What a run did, for people."""
+    return "\n".join(f"{name:<10} {text}" for name, text in _words(result))
+
+
+def _words(result: RunResult) -> tuple[tuple[str, str], ...]:
+    """What a run did, as (name, text)."""
+    charged = (
+        "nothing: this release was paid before"
+        if result.charged is None
+        else f"epsilon {exact(result.charged.epsilon)}, delta {exact(result.charged.delta)}"
+    )
+    return (
+        ("sealed", f"{result.release} ({counted(result.table.num_rows, 'row')})"),
+        ("charged", charged),
+        ("digest", result.digest),
+        *(("published", target) for target in result.published),
+        ("statement", str(result.statement)),
+    )

@@ -1,0 +1,286 @@
+"""A release said word by word: the same spec as its YAML, whatever is said, and what is missing is named."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dp_spark import Release
+from dp_spark.errors import SpecRefused
+from dp_spark.release.spec import ReleaseSpec, parse_spec
+
+YAML = """
+release: visits
+input: {format: csv, path: data/visits}
+period: {column: at, every: week, timezone: Europe/Berlin}
+where: "euros IS NOT NULL"
+derive:
+  hour: {sql: "string(hour(at))", default: none}
+unit: {columns: [household, person], on_null: drop, per: day}
+neighbours: replace
+bounds: {max_groups: 5, max_rows_per_group: 3, max_rows: 9}
+group_by: [place, hour]
+groups: {public: {place: [a, b], hour: ["08", "09"]}}
+guarantee: {epsilon: 1/3, delta: 1e-6}
+queries:
+  - {name: visits, kind: count}
+  - {name: spent, kind: sum, column: euros, lower: 0, upper: 100, step: 0.5, clamp: unit}
+  - {name: price, kind: mean, column: euros, lower: 0, upper: 100}
+  - {name: people, kind: ids}
+noise: {subbotin: 1.5}
+budget: {population: town_people}
+publish: [{sink: parquet, path: out/visits}]
+"""
+
+
+def whole() -> Release:
+    return (
+        Release.named("visits")
+        .reading(csv="data/visits")
+        .period("at", every="week", timezone="Europe/Berlin")
+        .where("euros IS NOT NULL")
+        .derived("hour", "string(hour(at))", default="none")
+        .of_units("household", "person", per="day")
+        .neighbours("replace")
+        .bounded(max_groups=5, max_rows_per_group=3, max_rows=9)
+        .grouped_by("place", "hour", public={"place": ["a", "b"], "hour": ["08", "09"]})
+        .count("visits")
+        .sum("spent", "euros", lower=0, upper=100, step="0.5", clamp="unit")
+        .mean("price", "euros", lower=0, upper=100)
+        .ids("people")
+        .guaranteed(epsilon="1/3", delta="1e-6")
+        .noise({"subbotin": "1.5"})
+        .paid_by("town_people")
+        .published(parquet="out/visits")
+    )
+
+
+def small() -> Release:
+    return (
+        Release.named("visits")
+        .of_units("person")
+        .bounded(max_rows=3)
+        .grouped_by("place", public=["a", "b"])
+        .count("visits")
+        .guaranteed(epsilon=1, delta="1e-6")
+        .paid_by("town_people")
+        .published(parquet="out")
+    )
+
+
+def test_words_and_yaml_give_one_spec() -> None:
+    assert whole().spec.digest == parse_spec(YAML).digest
+    assert whole() == Release.parse(YAML) == Release(parse_spec(YAML))
+
+
+def test_a_spec_comes_from_a_file_a_mapping_or_a_spec(tmp_path: Any) -> None:
+    (tmp_path / "visits.yaml").write_text(YAML)
+    assert Release.read(tmp_path / "visits.yaml") == whole()
+    assert Release(dict(parse_spec(YAML))) == whole()
+
+
+@pytest.mark.parametrize("release", [whole(), small()], ids=["all words", "few words"])
+def test_the_yaml_of_a_release_reads_back_to_it(release: Release) -> None:
+    assert parse_spec(release.to_yaml()).digest == release.spec.digest
+
+
+def test_a_word_changes_nothing_but_the_release_that_it_gives() -> None:
+    first = small()
+    second = first.guaranteed(epsilon=2, delta="1e-6").ids("people")
+    assert [query.name for query in first.spec.queries] == ["visits"]
+    assert [query.name for query in second.spec.queries] == ["visits", "people"]
+    assert (first.spec.guarantee.epsilon, second.spec.guarantee.epsilon) == (1, 2)
+    assert first == small()
+
+
+def test_a_second_filter_narrows_the_first() -> None:
+    both = small().where("a > 1").where("b > 2 OR c > 3")
+    assert both.spec.where == "(a > 1) AND (b > 2 OR c > 3)"
+
+
+def test_rows_as_units_lose_the_bounds_of_what_was_said_before() -> None:
+    assert small().of_rows().spec.bounds is None
+
+
+def test_what_is_missing_is_named_with_the_word_that_says_it() -> None:
+    begun = Release.named("visits").of_units("person").count("visits")
+    for use in (begun.plan, begun.explain, lambda: begun.spec, lambda: begun.run(None, key="2024-03-01")):  # type: ignore[arg-type]
+        with pytest.raises(SpecRefused) as refusal:
+            use()
+        assert refusal.value.code == "spec_incomplete"
+        for word in (".bounded(", ".grouped_by(", ".guaranteed(", ".paid_by(", ".published("):
+            assert word in refusal.value.message
+        assert ".of_units(" not in refusal.value.message
+    assert "# not said yet: whose budget pays" in repr(begun)
+
+
+def test_a_release_of_rows_needs_no_bounds() -> None:
+    assert ".bounded(" not in repr(Release.named("visits").of_rows())
+
+
+@pytest.mark.parametrize(
+    ("say", "told"),
+    [
+        (lambda: Release.named("1st"), "release = '1st'"),
+        (lambda: small().bounded(max_groups=0), "bounds.max_groups = 0: is out of range"),
+        (lambda: small().bounded(max_groups=1), "missing key 'max_rows_per_group'"),
+        (lambda: small().sum("s", "v", lower=1, upper=0), "queries[1].upper = 0: is not above lower = 1"),
+        (lambda: small().guaranteed(epsilon=0, delta="1e-6"), "guarantee.epsilon = 0: is out of range"),
+        (lambda: small().where("v +"), "where = 'v +': is no SQL expression"),
+        (lambda: small().neighbours("swap"), "neighbours = 'swap': is not known"),
+        (lambda: small().of_units("p", per="year"), "unit.per = 'year': is not known"),
+        (lambda: small().grouped_by("place", public=["a", "a"]), "is listed twice"),
+        (lambda: small().reading(), "reading is given 0 paths"),
+        (lambda: Release("visits.yaml"), "Release.read(PATH)"),  # type: ignore[arg-type]
+    ],
+    ids=range(11),
+)
+def test_a_wrong_word_is_refused_as_it_is_said(say: Any, told: str) -> None:
+    with pytest.raises(SpecRefused) as refusal:
+        say()
+    assert told in str(refusal.value)
+
+
+def test_words_that_do_not_go_together_are_refused_when_the_spec_is_asked_for() -> None:
+    with pytest.raises(SpecRefused, match="would write the column"):
+        _ = small().count("visits").spec
+
+
+def test_a_release_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dp_spark.notebook import release as module
+
+    planned = []
+    genuine = module.plan_release
+    monkeypatch.setattr(module, "plan_release", lambda spec: planned.append(spec) or genuine(spec))
+    release = small()
+    assert release.plan() is release.plan()
+    release.explain()
+    assert planned == [release.spec]
+
+
+def test_it_explains_itself_without_a_ledger(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DP_SPARK_PROFILE", raising=False)
+    words = small().where("euros > 0").explain()
+    text = " ".join(str(words).split())
+    (query,) = words.facts.queries
+    for part in (
+        "epsilon 1, delta 1e-6, each release",
+        "all rows of one person, added or removed",
+        "the frame that the run is given, where euros > 0",
+        "of each person at most 3 rows",
+        f"Noise: {words.facts.decision.family}",
+        "charge epsilon 1, delta 1e-6",
+        "published to parquet out",
+        "dp-spark ledger init",
+    ):
+        assert part in text
+    assert query.std is not None
+    assert f"{query.half_width:g}" in text
+    assert repr(words) == str(words)
+    assert words._repr_html_().startswith("<pre>Plan of visits")
+    assert not list(tmp_path.iterdir())
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=6).filter(
+    lambda text: __import__("unicodedata").is_normalized("NFC", text)
+)
+NUMBERS = st.fractions(min_value=Fraction(1, 10**9), max_value=100)
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> dict[str, Any]:
+    """The mapping of a spec that is accepted."""
+    columns = draw(st.lists(NAMES.map("g".__add__), min_size=1, max_size=3, unique_by=str.casefold))
+    values = st.lists(NAMES, min_size=1, max_size=4, unique=True)
+    if len(columns) > 1 and draw(st.booleans()):
+        public: Any = {column: draw(values) for column in columns}
+    elif len(columns) == 1:
+        public = draw(values)
+    else:
+        keys = st.lists(NAMES, min_size=len(columns), max_size=len(columns))
+        public = draw(st.lists(keys, min_size=1, max_size=4, unique_by=tuple))
+    of_rows = draw(st.booleans())
+    period = draw(st.none() | st.sampled_from(["day", "week", "month"]))
+    spec: dict[str, Any] = {
+        "release": "r" + draw(st.text("aZ9_", max_size=5)),
+        "group_by": columns,
+        "groups": {"public": public},
+        "guarantee": {"epsilon": draw(NUMBERS), "delta": draw(NUMBERS) / 1001},
+        "queries": [draw(queries(f"q{i}", of_rows)) for i in range(draw(st.integers(1, 4)))],
+        "budget": {"population": draw(st.text("aZ9_.-", min_size=1, max_size=5))},
+        "publish": [{"sink": "parquet", "path": f"out/{i}"} for i in range(draw(st.integers(1, 2)))],
+    }
+    if of_rows:
+        spec["unit"] = {"row": True}
+    else:
+        people = draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
+        per = {"per": "day"} if period and draw(st.booleans()) else {}
+        spec["unit"] = {"columns": people, "on_null": "drop", **per}
+        bounds = {"max_groups": 3, "max_rows_per_group": 10**6, "max_rows": draw(st.integers(1, 10**6))}
+        fewer = draw(st.sampled_from([list(bounds), ["max_rows"], ["max_groups", "max_rows_per_group"]]))
+        spec["bounds"] = {key: bounds[key] for key in fewer}
+    if period:
+        spec["period"] = {"column": draw(NAMES), "every": period, "timezone": "Asia/Tokyo"}
+    if draw(st.booleans()):
+        spec["input"] = {"format": draw(st.sampled_from(["parquet", "csv"])), "path": "in/" + draw(NAMES)}
+    if draw(st.booleans()):
+        spec["neighbours"] = draw(st.sampled_from(["add_remove", "replace"]))
+    if draw(st.booleans()):
+        spec["noise"] = draw(st.sampled_from(["auto", "laplace", {"subbotin": "1.5"}]))
+    if draw(st.booleans()):
+        spec["where"] = "v > 1 AND \"text: 'x' #\" <> w"
+    if draw(st.booleans()):
+        spec["derive"] = {"made_1": {"sql": "v + 1", "default": 0}, "made_2": {"sql": "made_1", "default": 1}}
+    return spec
+
+
+@st.composite
+def queries(draw: st.DrawFn, name: str, of_rows: bool) -> dict[str, Any]:
+    kind = draw(st.sampled_from(["count", "ids", "sum", "mean"]))
+    if kind in ("count", "ids"):
+        return {"name": name, "kind": kind}
+    step = draw(st.sampled_from([Fraction(1, 8), Fraction(1), Fraction(1, 10**6)]))
+    lower, width = draw(st.integers(-1000, 1000)), draw(st.integers(1, 1000))
+    bounds = {"lower": lower * step, "upper": (lower + width) * step}
+    more = {"step": step} if draw(st.booleans()) else {}
+    if kind == "sum" and not of_rows:
+        more["clamp"] = draw(st.sampled_from(["row", "unit"]))
+    return {"name": name, "kind": kind, "column": draw(NAMES), **bounds, **more}
+
+
+def said(spec: dict[str, Any]) -> Release:
+    """The same in words."""
+    release = Release.named(spec["release"])
+    unit = spec["unit"]
+    release = release.of_rows() if "row" in unit else release.of_units(*unit["columns"], per=unit.get("per"))
+    release = release.grouped_by(*spec["group_by"], public=spec["groups"]["public"])
+    for query in spec["queries"]:
+        settings = {key: each for key, each in query.items() if key != "kind"}
+        release = getattr(release, query["kind"])(**settings)
+    release = release.guaranteed(**spec["guarantee"]).paid_by(spec["budget"]["population"])
+    for sink in spec["publish"]:
+        release = release.published(parquet=sink["path"])
+    for name, derived in spec.get("derive", {}).items():
+        release = release.derived(name, **derived)
+    if "bounds" in spec:
+        release = release.bounded(**spec["bounds"])
+    if "period" in spec:
+        release = release.period(**spec["period"])
+    if "input" in spec:
+        release = release.reading(**{spec["input"]["format"]: spec["input"]["path"]})
+    for key in {"neighbours", "noise", "where"} & set(spec):
+        release = getattr(release, key)(spec[key])
+    return release
+
+
+@given(specs())
+@settings(max_examples=150, deadline=None)
+def test_any_spec_can_be_said_in_words_and_written_as_yaml(spec: dict[str, Any]) -> None:
+    digest = ReleaseSpec(**spec).digest
+    release = said(spec)
+    assert release.spec.digest == digest
+    assert parse_spec(release.to_yaml()).digest == digest
+    assert Release(spec) == release or Release(spec).spec.digest == digest
