@@ -8,6 +8,7 @@ from datetime import date
 from enum import StrEnum
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -129,19 +130,24 @@ def plan(table: Table, *, max_groups: int | None) -> ReleasePlan:
 
 def plain_query(frame: DataFrame) -> Callable[[], object]:
     """The query without privacy: count, sum and mean of each place, collected."""
-    return frame.groupBy("place").agg(F.count("*"), F.sum("euros"), F.avg("euros")).collect
+
+    def plain() -> None:  # a frame that is collected again would use what its first shuffle has left
+        frame.groupBy("place").agg(F.count("*"), F.sum("euros"), F.avg("euros")).collect()
+
+    return plain
 
 
-def complete_release(frame: DataFrame, plan: ReleasePlan) -> Callable[[], object]:
-    """A release from reading to the staged artefact, each time with a new key."""
+def complete_release(frame: DataFrame, plan: ReleasePlan) -> Callable[[], pa.Table]:
+    """A release from reading to the staged artefact, which it returns; each time with a new key."""
     window, scratch = period_window(None, "2024-01-01"), Path(tempfile.mkdtemp())
 
-    def release() -> None:
+    def release() -> pa.Table:
         key = os.urandom(32)
         totals = collect_totals(frame, plan=plan, window=window, release_key=key)
         answers = estimates(noisy_totals(totals, plan=plan, window=window, release_key=key), plan)
         table = released_table(plan, answers, period_start=date(2024, 1, 1), release_id="r", revision=0)
         artefact_digest(table)
         write_artefact(table, scratch / "staged.parquet")
+        return table
 
     return release
