@@ -6,10 +6,10 @@ Everything runs in one Spark session; plain query and release as in plain_vs_rel
 turn. Seconds are medians, ratios medians and ranges.
 """
 
-import argparse
 import statistics
 
-from measuring import Cost, in_turn, median_and_range, megabytes, ratios
+from measuring import Cost, in_turn, ratios
+from printing import arguments, head, line, median_and_range, megabytes
 from tables import GROUPS, Shape, Table, complete_release, plain_query, plan, session, stored
 
 HEAD = (
@@ -27,11 +27,6 @@ HEAD = (
 )
 
 
-def line(*cells: object) -> str:
-    """A line of a Markdown table."""
-    return f"| {' | '.join(map(str, cells))} |"
-
-
 def result(plains: list[Cost], releases: list[Cost]) -> list[str]:
     """The measured cells of a line: seconds, ratios, peak memory of the release."""
     cells = []
@@ -46,17 +41,14 @@ def result(plains: list[Cost], releases: list[Cost]) -> list[str]:
 
 def main() -> None:
     """Measure and print, a line at a time."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser = arguments(__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000, 30_000_000])
     parser.add_argument("--max-groups", type=int, nargs="+", default=[1, 5, 50])
     parser.add_argument("--shapes", type=Shape, choices=list(Shape), nargs="+", default=list(Shape))
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--memory", default="4g", help="of Spark's JVM")
     given = parser.parse_args()
 
     spark = session(given.memory)
-    print(line(*HEAD), line(*["---"] * len(HEAD)), sep="\n")
+    print(head(*HEAD))
     for shape in given.shapes:
         for rows in given.rows:
             table = Table(rows, shape, GROUPS[shape])

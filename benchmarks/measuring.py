@@ -4,7 +4,6 @@ Needs nothing but Linux's /proc, so that it also measures engines in environment
 """
 
 import os
-import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -53,20 +52,9 @@ def tree_cpu_seconds() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def median_and_range(numbers: Sequence[float], digits: int = 1) -> str:
-    """As "2.1 (2.0 to 2.4)"."""
-    shown = (f"{number:.{digits}f}" for number in (statistics.median(numbers), min(numbers), max(numbers)))
-    return "{} ({} to {})".format(*shown)
-
-
 def ratios(ours: Sequence[Cost], theirs: Sequence[Cost], what: str) -> list[float]:
     """What ours cost in units of what theirs did, run by run; `what` is "wall" or "cpu"."""
     return [getattr(one, what) / getattr(other, what) for one, other in zip(ours, theirs, strict=True)]
-
-
-def megabytes(number: float) -> str:
-    """Bytes as megabytes, or "-" for none."""
-    return f"{number / 2**20:,.0f} MB" if number else "-"
 
 
 def _tree() -> dict[int, list[str]]:

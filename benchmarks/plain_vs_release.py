@@ -11,28 +11,26 @@ as Parquet, and kept in the temporary directory.
 
 import argparse
 
-from measuring import Cost, in_turn, median_and_range, megabytes, ratios
+from measuring import Cost, in_turn, ratios
+from printing import arguments, median_and_range, megabytes
 from tables import GROUPS, Shape, Table, complete_release, plain_query, plan, session, stored
 
 
-def arguments() -> argparse.Namespace:
+def parsed() -> argparse.Namespace:
     """What the command line says."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser = arguments(__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--shape", type=Shape, choices=list(Shape), default=Shape.VISITS)
     parser.add_argument("--groups", type=int, help="default: 1,000 for visits, 20,000 for repeats")
     parser.add_argument("--skew", action="store_true", help="one person has a tenth of all rows")
     parser.add_argument("--unit", choices=["person", "row"], default="person")
     parser.add_argument("--max-groups", type=int, default=5, help="of a person")
-    parser.add_argument("--memory", default="4g", help="of Spark's JVM")
     return parser.parse_args()
 
 
 def main() -> None:
     """Measure and print."""
-    given = arguments()
+    given = parsed()
     table = Table(given.rows, given.shape, given.groups or GROUPS[given.shape], given.skew)
     max_groups = given.max_groups if given.unit == "person" else None
     spark = session(given.memory)

@@ -10,10 +10,12 @@ depend on the choice, and must be the same for all; rows may differ by 1 %.
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 
-from measuring import in_turn, median_and_range, megabytes, ratios
-from pyspark.sql import DataFrame, Window
+from measuring import in_turn, ratios
+from printing import arguments, head, line, median_and_range, megabytes
+from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F  # noqa: N812
 from tables import (
     GROUPS,
@@ -130,43 +132,44 @@ def _pairs_added_up(pairs: DataFrame) -> DataFrame:
     )
 
 
-def main() -> None:
-    """Measure, compare and print."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+def kept_over_groups(answers: Sequence[Row]) -> dict[str, int]:
+    """How many rows and people count, over all groups."""
+    return {what: sum(answer[what] for answer in answers) for what in ("visits", "people")}
+
+
+def parsed() -> argparse.Namespace:
+    """What the command line says."""
+    parser = arguments(__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--shape", type=Shape, choices=list(Shape), default=Shape.VISITS)
     parser.add_argument("--max-groups", type=int, default=5)
-    parser.add_argument("--memory", default="4g", help="of Spark's JVM")
-    given = parser.parse_args()
+    return parser.parse_args()
 
+
+def main() -> None:
+    """Measure, compare and print."""
+    given = parsed()
     table = Table(given.rows, given.shape, GROUPS[given.shape])
     spark = session(given.memory)
-    frame = stored(spark, table)
-    ours = plan(table, max_groups=given.max_groups)
+    frame, ours = stored(spark, table), plan(table, max_groups=given.max_groups)
     found: dict[str, dict[str, int]] = {}
 
-    def form_of(name: str) -> Callable[[], object]:
-        def collect() -> None:
-            answers = FORMS[name](frame, given.max_groups).collect()
-            found[name] = {what: sum(answer[what] for answer in answers) for what in ("visits", "people")}
+    def collect(name: str) -> None:
+        found[name] = kept_over_groups(FORMS[name](frame, given.max_groups).collect())
 
-        return collect
-
-    actions = [plain_query(frame), complete_release(frame, ours), *map(form_of, FORMS)]
-    plains, releases, *forms = in_turn(actions, given.runs)
+    actions = [plain_query(frame), complete_release(frame, ours), *(partial(collect, name) for name in FORMS)]
+    plains, *others = in_turn(actions, given.runs)
     window = period_window(None, "2024-01-01")
     totals = collect_totals(frame, plan=ours, window=window, release_key=os.urandom(32)).sum(axis=1)
     spark.stop()
 
     visits, people = int(totals[0]), int(totals[-1])
     print(f"{table}; max_groups {given.max_groups}; {visits:,} rows and {people:,} people remain over groups")
-    print(f"{'':32}{'wall / plain':22}{'CPU / plain':22}{'CPU / ours':22}all processes")
-    for name, costs in (("complete release (ours)", releases), *zip(FORMS, forms, strict=True)):
-        cells = [ratios(costs, plains, "wall"), ratios(costs, plains, "cpu"), ratios(costs, releases, "cpu")]
-        shown = "".join(f"{median_and_range(cell):22}" for cell in cells)
-        print(f"{name:32}{shown}{megabytes(max(cost.tree_bytes for cost in costs))}")
+    print(head("form", "wall, plain = 1", "CPU, plain = 1", "CPU, ours = 1", "all processes"))
+    for name, costs in zip(("complete release (ours)", *FORMS), others, strict=True):
+        cells = [ratios(costs, plains, "wall"), ratios(costs, plains, "cpu"), ratios(costs, others[0], "cpu")]
+        memory = megabytes(max(cost.tree_bytes for cost in costs))
+        print(line(name, *map(median_and_range, cells), memory))
     for name, kept in found.items():
         same = kept["people"] == people and abs(kept["visits"] - visits) <= visits / 100
         assert same, f"{name} has bounded otherwise: {kept}"

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measuring import megabytes
 from peer import MARK
+from printing import arguments, head, line, megabytes
 from tables import GROUPS, Shape, Table, session, stored
 
 HERE = Path(__file__).parent
@@ -117,11 +117,6 @@ def _last_lines(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.strip().splitlines()[-5:])
 
 
-def line(*cells: object) -> str:
-    """A line of a Markdown table."""
-    return f"| {' | '.join(map(str, cells))} |"
-
-
 def line_of(name: str, facts: dict[str, Any], ours: dict[str, Any] | None) -> str:
     """An engine's line; ratios to ours need ours."""
     release, answers = facts["release"], facts["answers"]
@@ -142,8 +137,7 @@ def line_of(name: str, facts: dict[str, Any], ours: dict[str, Any] | None) -> st
 
 def main() -> None:
     """Make the table and the environments, measure, print."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser = arguments(__doc__, runs=None)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--only", nargs="+", choices=list(PEERS), default=list(PEERS))
     parser.add_argument("--home", type=Path, default=Path(tempfile.gettempdir()) / "dp_spark_peers")
@@ -164,7 +158,7 @@ def main() -> None:
         except Unavailable as failure:
             print(f"{name} {failure}", file=sys.stderr, flush=True)
     print(f"{table}; CPU and wall seconds of the second release, one run\n")
-    print(line(*HEAD), line(*["---"] * len(HEAD)), sep="\n")
+    print(head(*HEAD))
     for name, facts in found.items():
         print(line_of(name, facts, found.get(OURS)))
 
