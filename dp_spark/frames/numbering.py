@@ -27,12 +27,13 @@ class GroupNumbers:
     def __init__(self, keys: Sequence[tuple[str, ...]]) -> None:
         columns = [pa.array(column, pa.string()) for column in zip(*keys, strict=True)]
         self._listed = [pc.unique(column) for column in columns]
-        self._prefixes: list[NDArray[np.int64]] = []
+        self._prefixes: list[NDArray[np.int64] | None] = []  # None: every combination is listed
         number = np.zeros(len(keys), dtype=np.int64)
         for column, listed in zip(columns, self._listed, strict=True):
             place = pc.index_in(column, value_set=listed).to_numpy()
+            combinations = (number.max() + 1) * len(listed)
             prefixes, number = np.unique(number * len(listed) + place, return_inverse=True)
-            self._prefixes.append(prefixes)
+            self._prefixes.append(None if len(prefixes) == combinations else prefixes)
         self.groups, self.columns = len(keys), len(columns)
         self._order = np.empty(self.groups, dtype=np.int32)
         self._order[number] = np.arange(self.groups, dtype=np.int32)
@@ -44,11 +45,9 @@ class GroupNumbers:
         for column, listed, prefixes in zip(columns, self._listed, self._prefixes, strict=True):
             place = _places(column, listed)
             known &= place >= 0
-            code = number * len(listed) + place
-            if len(prefixes) == prefixes[-1] + 1:  # every combination is listed
-                number = code
-            else:
-                number = np.minimum(np.searchsorted(prefixes, code), len(prefixes) - 1)
+            number = number * len(listed) + place
+            if prefixes is not None:
+                code, number = number, np.minimum(np.searchsorted(prefixes, number), len(prefixes) - 1)
                 known &= prefixes[number] == code
         number[~known] = 0
         return np.where(known, self._order[number], np.int32(NO_GROUP))
