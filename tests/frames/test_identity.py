@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_spark.frames.identity import identities
@@ -18,6 +18,7 @@ def of(*columns: list[str] | list[int]) -> list[tuple[int, ...]]:
     return [tuple(row) for row in identities(arrays, KEY).tolist()]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=70), min_size=1, max_size=40))
 def test_texts_have_the_same_identity_if_and_only_if_they_are_the_same_in_nfc(texts: list[str]) -> None:
     import unicodedata

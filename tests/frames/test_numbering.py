@@ -4,7 +4,7 @@ from itertools import product
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_spark.frames.numbering import NO_GROUP, GroupNumbers
@@ -17,6 +17,7 @@ def numbers(keys: list[Key], rows: list[tuple[str | None, ...]]) -> list[int]:
     return GroupNumbers(keys).of(columns).tolist()
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("xyz"), st.sampled_from("01")), min_size=1),
     st.lists(st.tuples(st.sampled_from("abcde"), st.sampled_from("wxyz"), st.sampled_from("012"))),
