@@ -6,9 +6,10 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from dp_spark.frames.columns import key_columns, steps_above_lower
+from dp_spark.frames.columns import short, steps_above_lower
 from dp_spark.frames.numbering import GROUP, GroupNumbers, numbered
 from dp_spark.frames.partition import EXCESS, ROWS, UNITS
+from dp_spark.frames.sources import quoted
 from dp_spark.queries import ClampedColumn
 from dp_spark.release.plan import ReleasePlan
 
@@ -24,9 +25,12 @@ def row_unit_totals(rows: DataFrame, plan: ReleasePlan, columns: Sequence[Clampe
         added.append(F.count(steps).alias(f"count_{i}"))
         added += [F.sum(part).alias(name) for name, part in _parts(of, steps, i).items()]
     keys = [f"key_{i}" for i in range(len(plan.spec.group_by))]
-    by_text = (
-        rows.withColumns(dict(zip(keys, key_columns(plan.spec), strict=True))).groupBy(*keys).agg(*added)
-    )
+    texts = [
+        F.col(quoted(name)).cast("string").alias(key)
+        for name, key in zip(plan.spec.group_by, keys, strict=True)
+    ]
+    by_text = rows.groupBy(*texts).agg(*added)
+    by_text = by_text.select(*(short(F.col(key)).alias(key) for key in keys), *by_text.columns[len(keys) :])
     sums = [name for name in by_text.columns if name not in keys]
     schema = f"{GROUP} int, " + ", ".join(f"{name} long" for name in sums)
     find = partial(numbered, numbers=GroupNumbers(plan.spec.group_keys()))
