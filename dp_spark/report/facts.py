@@ -145,6 +145,7 @@ class ReleaseFacts:
         population: the account that pays.
         source: where the rows are, in words: `parquet data/flights`, or the frame that a run is given.
         where: the condition that rows must meet to count, or None.
+        derived: the columns that are computed from the others of a row: `NAME = SQL, else DEFAULT`.
         sinks: where it is published: `parquet out/flights`.
         period: how long one release covers (`day`), or None for the whole input.
         guarantee: what one release promises.
@@ -171,6 +172,7 @@ class ReleaseFacts:
     population: str
     source: str
     where: str | None
+    derived: tuple[str, ...]
     sinks: tuple[str, ...]
     period: str | None
     guarantee: PrivacyGuarantee
@@ -207,6 +209,7 @@ def release_facts(
         population=spec.budget.population,
         source=f"{spec.input.format} {spec.input.path}" if isinstance(spec.input, InputSpec) else _FRAME,
         where=spec.where,
+        derived=tuple(f"{each.name} = {each.sql}, else {each.default}" for each in spec.derive or ()),
         sinks=tuple(f"{sink.sink} {sink.path}" for sink in spec.publish),
         period=None if spec.period is None else str(spec.period.every),
         guarantee=spec.guarantee,

@@ -43,6 +43,7 @@ def promise(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
         ("guarantee", f"{spending(facts.guarantee)}, each release"),
         ("unit", f"{facts.unit_rows}, {_NEIGHBOURS[facts.neighbours]}"),
         ("rows", f"of {facts.source}" + (f", where {facts.where}" if facts.where else "")),
+        *(("derived", each) for each in facts.derived),
         ("period", f"one {facts.period} a release" if facts.period else "the whole input"),
         (
             "bounds",

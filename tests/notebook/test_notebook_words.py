@@ -163,13 +163,14 @@ def test_a_release_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_explains_itself_without_a_ledger(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DP_SPARK_PROFILE", raising=False)
-    words = small().where("euros > 0").explain()
+    words = small().where("euros > 0").derived("cheap", "euros < 5", default="false").explain()
     text = " ".join(str(words).split())
     (query,) = words.facts.queries
     for part in (
         "epsilon 1, delta 1e-6, each release",
         "all rows of one person, added or removed",
         "the frame that the run is given, where euros > 0",
+        "derived cheap = euros < 5, else false",
         "of each person at most 3 rows",
         f"Noise: {words.facts.decision.family}",
         "charge epsilon 1, delta 1e-6",

@@ -28,6 +28,7 @@ SCHEMA = {
     "population": None,
     "source": None,
     "where": None,
+    "derived": [],
     "sinks": [None],
     "period": None,
     "guarantee": SPENDING,
