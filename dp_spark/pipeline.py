@@ -6,6 +6,7 @@ nothing the second time or is decided by the ledger's compare-and-set.
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -21,7 +22,7 @@ from dp_spark.errors import InputRefused, PublishRefused, ReleaseHeld
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
 from dp_spark.frames.privatize import collect_totals, estimates, noisy_totals
-from dp_spark.frames.session import pinned
+from dp_spark.frames.session import TIME_ZONE, pinned
 from dp_spark.frames.sources import check_columns, open_source
 from dp_spark.publish import (
     artefact_digest,
@@ -160,6 +161,25 @@ class _Rows:
         """The session that reads them."""
         return self.spark() if self.frame is None else self.frame.sparkSession
 
+    def pinned(self) -> AbstractContextManager[None]:
+        """Hold the settings of the session that the answer depends on."""
+        return pinned(self.session(), frame_given=self.frame is not None)
+
+    def require_zone(self) -> None:
+        """Refuse a frame of another time zone where the spec has to know which day a moment lies in."""
+        spec = self.spec
+        if self.frame is None or not (spec.where or spec.derive or spec.unit.per):
+            return
+        zone = self.session().conf.get(TIME_ZONE)
+        if zone != "UTC":
+            raise InputRefused(
+                "frame_time_zone",
+                f"{TIME_ZONE} = {zone!r}: where, derive and unit.per read moments in UTC, and a frame keeps "
+                "the zone that it was made for",
+                way_out=f"spark.conf.set({TIME_ZONE!r}, 'UTC') before the frame is made; period.timezone "
+                "says whose midnight ends a day",
+            )
+
     def opened(self, session: SparkSession) -> DataFrame:
         """The rows as a lazy frame."""
         if self.frame is not None:
@@ -257,7 +277,8 @@ def _require_sinks(rows: _Rows, window: PeriodWindow, release: ReleaseId) -> Non
 def _require_input(plan: ReleasePlan, window: PeriodWindow, rows: _Rows) -> None:
     """Refuse an input that lacks what the plan reads; the whole query is built, and not run."""
     session = rows.session()
-    with pinned(session):
+    rows.require_zone()
+    with rows.pinned():
         try:
             frame = rows.opened(session)
             _refuse_stream(frame)
@@ -308,7 +329,7 @@ def _privatized(run: _Run, release_key: bytes) -> pa.Table:
         frame = run.rows.opened(session)
         return collect_totals(frame, plan=run.plan, window=run.window, release_key=release_key)
 
-    totals = _on_spark(totals_of_input, session)
+    totals = _on_spark(totals_of_input, run.rows)
     run.observe(Step.DRAW)
     noisy = noisy_totals(totals, plan=run.plan, window=run.window, release_key=release_key)
     return released_table(
@@ -320,10 +341,10 @@ def _privatized(run: _Run, release_key: bytes) -> pa.Table:
     )
 
 
-def _on_spark(action: Callable[[], T], session: SparkSession) -> T:
+def _on_spark(action: Callable[[], T], rows: _Rows) -> T:
     """The action's result; a failure keeps its class and loses its text, which may hold a row's values."""
     try:
-        with pinned(session):
+        with rows.pinned():
             return action()
     except InputRefused:
         raise

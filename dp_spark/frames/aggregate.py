@@ -89,7 +89,8 @@ def _bounded_totals(
 
 def _buckets(spark: SparkSession) -> int:
     """A power of two, several times the partitions of a shuffle, so that these get about equal shares."""
-    wanted = 8 * int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    partitions = spark.conf.get("spark.sql.shuffle.partitions") or ""
+    wanted = 8 * int(partitions if partitions.isdecimal() else "200")  # some platforms write `auto`
     return min(max(1 << (wanted - 1).bit_length(), 256), BUCKETS_AT_MOST)
 
 

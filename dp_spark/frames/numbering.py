@@ -25,7 +25,7 @@ class GroupNumbers:
     """
 
     def __init__(self, keys: Sequence[tuple[str, ...]]) -> None:
-        columns = [pa.array(column, pa.string()) for column in zip(*keys, strict=True)]
+        columns = [normal_texts(pa.array(column, pa.string())) for column in zip(*keys, strict=True)]
         self._listed = [pc.unique(column) for column in columns]
         self._prefixes: list[NDArray[np.int64] | None] = []  # None: every combination is listed
         number = np.zeros(len(keys), dtype=np.int64)

@@ -22,6 +22,7 @@ BUCKET, UNIT = "bucket", "unit"
 BUCKETS_AT_MOST = 2**14
 Codes = NDArray[np.unsignedinteger[Any]]
 _ROWS_AT_ONCE = 2**19
+_ROWS_OF_A_PIECE = 2**12  # 16,384 pieces, all that a batch may have, are half of what Arrow can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,11 @@ class Coding:
     def encoded(self, values: NDArray[np.float64]) -> Codes:
         """floor(clamped value / step + 1/2) of each value, as a code; NaN does not count."""
         of = self.of
-        clamped = values if of.per_unit else np.clip(values, float(of.lower), float(of.upper))
-        steps = np.floor(clamped * float(of.step.denominator) / float(of.step.numerator) + 0.5)
-        above = np.clip(steps, self.least, self.greatest) - self.least
-        absent = np.isnan(above)
+        with np.errstate(all="ignore"):  # a warning would tell that there is such a value
+            clamped = values if of.per_unit else np.clip(values, float(of.lower), float(of.upper))
+            steps = np.floor(clamped * float(of.step.denominator) / float(of.step.numerator) + 0.5)
+            above = np.clip(steps, self.least, self.greatest) - self.least
+            absent = np.isnan(above)
         above[absent] = 0
         codes = above.astype(self.type)
         codes[absent] = self.missing
@@ -105,11 +107,15 @@ class Packing:
 def packed(batches: Iterator[pa.RecordBatch], *, packing: Packing, key: bytes) -> Iterator[pa.RecordBatch]:
     """Buckets of the rows that have a released group; columns come as units, groups, values."""
     waiting: list[list[NDArray[Any]]] = []
+    size = 0
     for batch in batches:
-        waiting.append(_columns(batch, packing, key))
-        if sum(len(columns[0]) for columns in waiting) >= _ROWS_AT_ONCE:
+        columns = _columns(batch, packing, key)
+        if len(columns[0]):
+            waiting.append(columns)
+            size += len(columns[0])
+        if size >= _ROWS_AT_ONCE:
             yield _buckets(waiting, packing)
-            waiting = []
+            waiting, size = [], 0
     if waiting:
         yield _buckets(waiting, packing)
 
@@ -135,18 +141,19 @@ def _columns(batch: pa.RecordBatch, packing: Packing, key: bytes) -> list[NDArra
 
 
 def _buckets(waiting: Sequence[Sequence[NDArray[Any]]], packing: Packing) -> pa.RecordBatch:
-    """One batch of all buckets that have rows."""
+    """One batch of all buckets that have rows, in pieces of at most so many rows as any batch can hold."""
     columns = [np.concatenate(parts) for parts in zip(*waiting, strict=True)]
     shift = np.uint64(64 - (packing.buckets.bit_length() - 1))
     bucket = (columns[0][:, 0] >> shift).astype(np.uint16)
     order = np.argsort(bucket, kind="stable")  # a radix sort
     sizes = np.bincount(bucket, minlength=packing.buckets)
-    present = np.flatnonzero(sizes)
-    ends = np.concatenate([[0], np.cumsum(sizes[present])])
+    pieces = -(-sizes // _ROWS_OF_A_PIECE)
+    place = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    begins = np.repeat(np.cumsum(sizes) - sizes, pieces) + place * _ROWS_OF_A_PIECE
+    ends = np.append(begins, len(bucket))
     bodies = [_binaries(np.take(column, order, axis=0), ends) for column in columns]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(present.astype(np.int32)), *bodies], names=[BUCKET, *packing.names]
-    )
+    named = np.repeat(np.arange(packing.buckets, dtype=np.int32), pieces)
+    return pa.RecordBatch.from_arrays([pa.array(named), *bodies], names=[BUCKET, *packing.names])
 
 
 def _binaries(rows: NDArray[Any], ends: NDArray[np.int64]) -> "pa.Array[Any]":

@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 from dp_spark.errors import SetupRefused
 
 # The same answers on every Spark line: no local time zone, no dialect that differs by version.
+TIME_ZONE = "spark.sql.session.timeZone"
+_OF_FRAMES = {TIME_ZONE: "UTC", "spark.sql.ansi.enabled": "true"}
 PINNED = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
+    **_OF_FRAMES,
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Rows have a bounded size here; to ask for the bytes of a batch after every row takes most of the time.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
@@ -26,6 +27,10 @@ PINNED = {
     # An old date is a date, not a reason to fail.
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    # The name of a column is a name, whatever stands in it.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.retainGroupColumns": "true",
 }
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 DEFAULTS = {
@@ -109,13 +114,17 @@ def silence_cell_printing_loggers() -> None:
 
 
 @contextmanager
-def pinned(spark: SparkSession) -> Iterator[None]:
+def pinned(spark: SparkSession, *, frame_given: bool = False) -> Iterator[None]:
     """Hold the settings that answers depend on; the session gets its own back afterwards.
+
+    A given frame keeps the time zone and the dialect that it was made for: under others its rows could be
+    others, or fail. What we add to it gives the same under either dialect.
 
     pyspark's warnings are held back meanwhile: 3.5 warns with the text of a failure, which may quote rows.
     """
-    before = {key: spark.conf.get(key, None) for key in PINNED}
-    for key, value in PINNED.items():
+    held = {key: value for key, value in PINNED.items() if not (frame_given and key in _OF_FRAMES)}
+    before = {key: spark.conf.get(key, None) for key in held}
+    for key, value in held.items():
         spark.conf.set(key, value)
     try:
         with warnings.catch_warnings():

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.errors import InputRefused
 from dp_spark.frames.privatize import collect_totals
+from dp_spark.frames.session import pinned
 from dp_spark.frames.sources import check_columns
 from dp_spark.release.period import period_window
 from dp_spark.release.planner import plan_release
@@ -425,3 +426,13 @@ def test_bounding_costs_one_shuffle_of_packed_rows(
         exact_totals(frame, plan=plan, window=window, bounding_key=KEY).explain()
         shown = capsys.readouterr().out
         assert (shown.count("Exchange hashpartitioning"), shown.count("MapInArrow")) == (exchanges, hops)
+
+
+@pytest.mark.parametrize("unit", [{}, ROW_UNIT])
+def test_columns_may_have_the_names_that_the_engine_uses(spark: SparkSession, unit: dict[str, Any]) -> None:
+    values = [("p", "a", 5.0), ("q", "a", 7.0), ("r", "b", 1.0)]
+    for name in ("key_0", "rows", "group", "unit_0", "VALUE_0", "${user.home}"):
+        frame = rows(spark, values, f"person string, town string, `{name}` double")
+        query = {"name": "total", "kind": "sum", "column": name, "lower": 0, "upper": 10, "step": 1}
+        with pinned(spark):
+            assert totals(frame, queries=[query], **unit)["total.sum"] == [12, 1, 0], name

@@ -1,5 +1,7 @@
 """Keyed identities: equal for equal units, different for all others, whatever the form of their names."""
 
+import unicodedata
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -21,8 +23,6 @@ def of(*columns: list[str] | list[int]) -> list[tuple[int, ...]]:
 @settings(deadline=None)
 @given(st.lists(st.text(max_size=70), min_size=1, max_size=40))
 def test_texts_have_the_same_identity_if_and_only_if_they_are_the_same_in_nfc(texts: list[str]) -> None:
-    import unicodedata
-
     normal = [unicodedata.normalize("NFC", text) for text in texts]
     found = of(texts)
     assert len(set(found)) == len(set(normal))
@@ -75,3 +75,15 @@ def test_identities_are_uniform_bits() -> None:
     ids = identities([pa.array(np.arange(n))], KEY)
     bits = np.unpackbits(ids.view(np.uint8).reshape(n, 16), axis=1)
     assert np.all(np.abs(bits.sum(axis=0, dtype=np.int64) - n / 2) < 6 * np.sqrt(n) / 2)
+
+
+def test_the_form_of_a_text_does_not_depend_on_its_neighbours() -> None:
+    """Every combining mark beside others, in a column with and without bytes that are no UTF-8."""
+    marks = [
+        chr(point) for point in range(0x300, 0x1E000) if unicodedata.category(chr(point)) in ("Mn", "Cn")
+    ]
+    texts = [before + mark + after for mark in marks for before, after in (("a", "\u0316"), ("e\u0301", ""))]
+    raw = [text.encode() for text in texts]
+    alone = identities([pa.array(texts)], KEY)
+    mixed = identities([pa.array([*raw, b"\xff"], pa.binary()).cast(pa.string(), safe=False)], KEY)
+    assert np.array_equal(alone, mixed[:-1])

@@ -44,3 +44,10 @@ def test_combining_forms_are_one_group() -> None:
 
 def test_no_rows() -> None:
     assert numbers([("a",), ("b",)], []) == []
+
+
+@pytest.mark.parametrize("beside", [[], [b"\xff"]])
+def test_a_key_with_marks_newer_than_pythons_tables_is_found(beside: list[bytes]) -> None:
+    text = "a\u0897\u0316"
+    column = pa.array([text.encode(), *beside], pa.binary()).cast(pa.string(), safe=False)
+    assert GroupNumbers([(text,)]).of([column])[0] == 0
