@@ -21,6 +21,7 @@ from dp_spark.checks import check_artefact
 from dp_spark.errors import InputRefused, PublishRefused, ReleaseHeld
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
+from dp_spark.frames.expressions import reads_moments
 from dp_spark.frames.privatize import collect_totals, estimates, noisy_totals
 from dp_spark.frames.session import TIME_ZONE, pinned
 from dp_spark.frames.sources import check_columns, open_source
@@ -167,15 +168,14 @@ class _Rows:
 
     def require_zone(self) -> None:
         """Refuse a frame of another time zone where the spec has to know which day a moment lies in."""
-        spec = self.spec
-        if self.frame is None or not (spec.where or spec.derive or spec.unit.per):
+        if self.frame is None or not reads_moments(self.frame.schema, self.spec):
             return
         zone = self.session().conf.get(TIME_ZONE)
         if zone != "UTC":
             raise InputRefused(
                 "frame_time_zone",
-                f"{TIME_ZONE} = {zone!r}: where, derive and unit.per read moments in UTC, and a frame keeps "
-                "the zone that it was made for",
+                f"{TIME_ZONE} = {zone!r}: where, derive and unit.per read timestamps in UTC, and a frame "
+                "keeps the zone that it was made for",
                 way_out=f"spark.conf.set({TIME_ZONE!r}, 'UTC') before the frame is made; period.timezone "
                 "says whose midnight ends a day",
             )

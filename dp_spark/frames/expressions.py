@@ -14,6 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 from dp_spark.release.expressions import (
     Kind,
     Typed,
+    columns_of,
     compiled,
     condition_sql,
     default_sql,
@@ -54,6 +55,19 @@ def derived_types(schema: T.StructType, spec: ReleaseSpec) -> tuple[dict[str, T.
     """The types of the derived columns over an input of this schema, and what is wrong with them."""
     made = _made(schema, spec)
     return {name: TYPES[kind] for name, kind in made.kinds.items()}, made.problems
+
+
+def reads_moments(schema: T.StructType, spec: ReleaseSpec) -> bool:
+    """Whether an expression of the spec, or its unit's period, may depend on the session's time zone."""
+    texts = [each.sql for each in spec.derive or ()] + ([spec.where] if spec.where else [])
+    named = {column for text in texts for column in columns_of(parse_expression(text))}
+    if spec.unit.per is not None and spec.period is not None:
+        named.add(spec.period.column)
+    kinds = {field.name: field.dataType for field in schema.fields}
+    moments = (T.TimestampType, T.StructType)  # what a struct holds is not looked at
+    return any(isinstance(kinds.get(name), moments) for name in named) or any(
+        "timestamp" in text.casefold() for text in texts
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,31 @@ def test_a_result_tells_charge_and_places_and_no_row(
     assert "left after" in str(release().explain())
 
 
+def test_a_frame_keeps_the_zone_and_the_dialect_it_was_made_for(ledger: Path, spark: SparkSession) -> None:
+    """Under ANSI the cast of its view would fail at one row; what depends on our zone is refused first."""
+    own = {"spark.sql.session.timeZone": "Asia/Tokyo", "spark.sql.ansi.enabled": "false"}
+    before = {name: spark.conf.get(name) for name in own}
+    for name, value in own.items():
+        spark.conf.set(name, value)
+    try:
+        rows = [("p", "a", "7"), ("q", "a", "q"), ("r", "a", None)]
+        raw = spark.createDataFrame(rows, "person string, town string, v string")
+        frame = raw.selectExpr(
+            "person",
+            "town",
+            "cast(v as int) euros",
+            "to_date(timestamp_seconds(1709247600)) at",
+            "now() seen",
+        )
+        with pytest.raises(InputRefused) as refusal:
+            release().where("seen > timestamp '2024-01-01 00:00:00'").run(spark, frame, key=KEY)
+        assert (refusal.value.code, spent(ledger)) == ("frame_time_zone", 0)
+        assert release().run(spark, frame, key=KEY).charged is not None
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
 def test_the_session_keeps_its_settings(ledger: Path, spark: SparkSession, frame: DataFrame) -> None:
     own = {"spark.sql.session.timeZone": "Asia/Tokyo", "spark.sql.ansi.enabled": "false"}
     before = {name: spark.conf.get(name) for name in own}
