@@ -46,6 +46,7 @@ def test_connect_runs_the_whole_life_with_the_same_answer(place: Place, expected
     assert "Failed to set" not in ended.err
 
 
+@pytest.mark.whole
 def test_spark_submit_on_a_standalone_cluster_runs_the_whole_life(place: Place, expected: str) -> None:
     make_life(place, {})
     with standalone_cluster(place) as master:

@@ -287,6 +287,7 @@ def test_the_command_line_plans_a_spec_without_input_and_says_how_to_run_it(ledg
     assert spent(ledger) == 0
 
 
+@pytest.mark.whole
 def test_a_connect_session_serves_as_well(home: Path) -> None:
     budget = ["ledger", "budget", "set", "people", "--epsilon", "1", "--delta", "1e-6", "--unit", "p"]
     for words in (["ledger", "init"], [*budget, "--reason", "a test"]):
