@@ -97,3 +97,16 @@ class PublishRefused(Refusal):
     """A sink cannot take the artefact; it stays staged and can be published later."""
 
     exit_code = ExitCode.PUBLISH
+
+
+class BoundsExceeded(Refusal):
+    """More of a unit was added up than the bounds allow: an error in dp_spark, whatever the input."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "bounds_exceeded",
+            "the second look at the rows that were kept found more of a unit than the bounds allow; "
+            "nothing was drawn or stored",
+            way_out="do not run it again: report it with the spec and the versions of dp_spark, pyspark, "
+            "numpy and pyarrow; the charge stands",
+        )

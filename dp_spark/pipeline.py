@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.checks import check_artefact
-from dp_spark.errors import InputRefused, PublishRefused, ReleaseHeld
+from dp_spark.errors import InputRefused, PublishRefused, Refusal, ReleaseHeld
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
 from dp_spark.frames.expressions import reads_moments
@@ -346,7 +346,7 @@ def _on_spark(action: Callable[[], T], rows: _Rows) -> T:
     try:
         with rows.pinned():
             return action()
-    except InputRefused:
+    except Refusal:
         raise
     except Exception as failure:  # noqa: BLE001  # whatever it is, its text stays here
         condition = getattr(failure, "getCondition", lambda: None)()

@@ -13,7 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from dp_spark.errors import BudgetRefused, InputRefused, LedgerRefused, PublishRefused, Refusal, ReleaseHeld
+from dp_spark.errors import (
+    BoundsExceeded,
+    BudgetRefused,
+    InputRefused,
+    LedgerRefused,
+    PublishRefused,
+    Refusal,
+    ReleaseHeld,
+)
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
 from dp_spark.pipeline import Step, run_release
 from dp_spark.release.ledger import Claim, Ledger, ReleaseId, ReleaseState
@@ -125,6 +133,17 @@ def test_again_it_is_served_without_spark_charge_or_change(world: World, spark: 
     again = world.run(no_spark)
     assert (again.digest, again.charged, again.table) == (first.digest, None, first.table)
     assert (world.spent, copy.stat().st_mtime_ns) == (1, before)
+
+
+@pytest.mark.usefixtures("forgetful_bounding")
+def test_bounding_that_fails_to_bound_releases_nothing_and_says_so(world: World, spark: SparkSession) -> None:
+    with pytest.raises(BoundsExceeded) as refusal:
+        world.run(lambda: spark)
+    assert refusal.value.code == "bounds_exceeded"
+    assert "do not run it again" in refusal.value.way_out
+    assert POISON not in str(refusal.value)
+    assert (world.spent, world.state("2024-03-01")) == (1, ReleaseState.READING)
+    assert not (world.home / "out" / "period_start=2024-03-01").exists()
 
 
 def test_a_second_key_composes(world: World, spark: SparkSession) -> None:

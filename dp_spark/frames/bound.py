@@ -19,8 +19,8 @@ from dp_spark.queries import Bounds
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 _PAIR, _ROW, _UNIT_ROW = (encode_label("bound", what) for what in ("pair", "row", "row of unit"))
-# Of 64 bits, those that tell units apart when rows are sorted; the others order a unit's groups.
-_UNIT_BITS, _PAIR_BITS = 36, np.uint64(28)
+# When rows are sorted, 36 of 64 bits tell units apart, and the others order the groups of a unit.
+_PAIR_BITS, _UNIT_BITS = np.uint64(28), np.uint64(36)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,8 @@ class _Pairs:
         blocks = ids.copy()
         blocks[:, 1] ^= group
         pair_words = words(key, _PAIR, blocks)
-        packed = ((ids[:, 0] << np.uint64(64 - _UNIT_BITS - 8)) & ~np.uint64((1 << 28) - 1)) | (
-            pair_words[:, 0] >> np.uint64(64 - 28)
-        )
+        # Not of ids[:, 0]: its leading bits are the bucket's.
+        packed = (ids[:, 1] >> _PAIR_BITS << _PAIR_BITS) | (pair_words[:, 0] >> _UNIT_BITS)
         self.order: Integers = np.argsort(packed)
         packed = packed[self.order]
         self.ids, in_order = np.take(ids, self.order, axis=0), group[self.order]

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from dp_spark.errors import BoundsExceeded
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
 from dp_spark.frames.numbering import GROUP
@@ -14,10 +15,6 @@ from dp_spark.noise import cell_ids, derive_key, encode_label, fingerprint, word
 from dp_spark.queries import Estimate, NoisyTotal
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import PlannedQuery, PlannedTotal, ReleasePlan
-
-
-class BoundsExceeded(Exception):
-    """Bounding has failed to bound: an error in the code, whatever the data. Nothing may be released."""
 
 
 def collect_totals(
@@ -33,7 +30,7 @@ def collect_totals(
     wanted = exact_totals(frame, plan=plan, window=window, bounding_key=derive_key(release_key, "bounding"))
     found = _to_arrow(wanted)
     if np.any(found[EXCESS].to_numpy()):
-        raise BoundsExceeded
+        raise BoundsExceeded()
     totals = np.zeros(
         (sum(len(query.totals) for query in plan.queries), len(plan.spec.group_keys())), np.int64
     )

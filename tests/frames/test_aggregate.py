@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from dp_spark.errors import InputRefused
+from dp_spark.errors import BoundsExceeded, InputRefused
 from dp_spark.frames.privatize import collect_totals
 from dp_spark.frames.session import pinned
 from dp_spark.frames.sources import check_columns
@@ -390,23 +390,9 @@ def test_a_unit_with_very_many_rows_or_groups_is_bounded_like_any_other(spark: S
     assert sum(found["n.rows"]) == 21 + 2100
 
 
-def test_too_much_kept_is_never_released(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("forgetful_bounding")
+def test_too_much_kept_is_never_added_up(spark: SparkSession) -> None:
     """Bounds that bounding is not told about: the second look stops the release."""
-    from dp_spark.frames import aggregate
-    from dp_spark.frames.privatize import BoundsExceeded
-
-    def forgetful(batches: Any, *, packing: Any, key: bytes, bounds: Any) -> Any:
-        from dp_spark.frames import partition
-        from dp_spark.queries import Bounds
-
-        true = partition.kept_rows
-        partition.kept_rows = lambda *args, key, bounds: true(*args, key=key, bounds=Bounds(9, 9))
-        try:
-            yield from partition.partition_totals(batches, packing=packing, key=key, bounds=bounds)
-        finally:
-            partition.kept_rows = true
-
-    monkeypatch.setattr(aggregate, "partition_totals", forgetful)
     frame = rows(spark, [("p", "ab"[i % 2], 1.0) for i in range(6)], "person string, town string, x double")
     assert totals(frame, bounds={"max_groups": 2, "max_rows_per_group": 3})["n.rows"] == [3, 3, 0]
     with pytest.raises(BoundsExceeded):

@@ -96,7 +96,7 @@ def test_units_and_groups_whose_leading_bits_collide_are_told_apart() -> None:
     rows, bounds = some_rows(), Bounds(2, 2, 3)
     ids = ids_of(rows)
     alike = ids.copy()
-    alike[:, 0] >>= np.uint64(60)
+    alike[:, 1] >>= np.uint64(60)
     chosen = kept(rows, bounds, ids=alike)
     had = Counter(unit for unit, _, _ in kept(rows, Bounds(2, 2, 10**6), ids=alike))
     assert Counter(unit for unit, _, _ in chosen) == {unit: min(n, 3) for unit, n in had.items()}
