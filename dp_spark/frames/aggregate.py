@@ -11,7 +11,7 @@ from dp_spark.frames.expressions import with_derived
 from dp_spark.frames.numbering import GROUP, GroupNumbers
 from dp_spark.frames.packing import BUCKET, BUCKETS_AT_MOST, Coding, Packing, packed
 from dp_spark.frames.partition import EXCESS, ROWS, UNITS, partial_names, partial_schema, partition_totals
-from dp_spark.frames.row_units import row_unit_totals
+from dp_spark.frames.row_units import row_unit_sums
 from dp_spark.frames.sources import in_period, quoted
 from dp_spark.queries import ClampedColumn, MeasureKind, Total
 from dp_spark.release.period import PeriodWindow
@@ -22,29 +22,24 @@ from dp_spark.release.planner import LARGEST_TOTAL
 def exact_totals(
     frame: DataFrame, *, plan: ReleasePlan, window: PeriodWindow, bounding_key: bytes
 ) -> DataFrame:
-    """A row for each group that has rows: GROUP, EXCESS and a 64-bit integer total_0, total_1, ... .
+    """Rows with GROUP, EXCESS and a 64-bit integer total_0, total_1, ... of groups that have rows.
 
-    Totals are exact whatever the order, partitions or size of the input, and stand in the order of
-    `plan.queries`. EXCESS counts contributions beyond the bounds, found by a second look at what was kept:
-    0, unless the code is wrong. The key travels inside the functions that Python workers run, never in an
-    expression.
+    A group has one, or, where a row is a unit, one for each text that NFC makes its key. Totals are exact
+    whatever the order, partitions or size of the input, and stand in the order of `plan.queries`. EXCESS
+    counts contributions beyond the bounds, found by a second look at what was kept: 0, unless the code is
+    wrong. The key travels inside the functions that Python workers run, never in an expression.
     """
     columns = clamped_columns(plan)
     rows = _asked_rows(frame, plan, window)
     if plan.spec.unit.is_row:
-        partials = row_unit_totals(rows, plan, columns)
+        sums = row_unit_sums(rows, plan, columns)
     else:
-        partials = _bounded_totals(rows, plan, columns, bounding_key)
-    sums = [F.sum(F.col(name).cast("decimal(28,0)")).alias(name) for name in partial_names(len(columns))]
+        sums = _bounded_sums(rows, plan, columns, bounding_key)
     totals = [planned.total for query in plan.queries for planned in query.totals]
-    return (
-        partials.groupBy(GROUP)
-        .agg(*sums)
-        .select(
-            GROUP,
-            F.col(EXCESS).cast("long").alias(EXCESS),
-            *(_saturated(_total(total, columns)).alias(f"total_{i}") for i, total in enumerate(totals)),
-        )
+    return sums.select(
+        GROUP,
+        F.col(EXCESS).cast("long").alias(EXCESS),
+        *(_saturated(_total(total, columns)).alias(f"total_{i}") for i, total in enumerate(totals)),
     )
 
 
@@ -60,10 +55,10 @@ def _asked_rows(frame: DataFrame, plan: ReleasePlan, window: PeriodWindow) -> Da
     return rows if period is None else rows.where(in_period(rows, period.column, window))
 
 
-def _bounded_totals(
+def _bounded_sums(
     rows: DataFrame, plan: ReleasePlan, columns: Sequence[ClampedColumn], key: bytes
 ) -> DataFrame:
-    """Sums of each partition and group: one shuffle, of packed rows by unit, then bounding in workers."""
+    """Sums of each group: one shuffle, of packed rows by unit, then bounding in workers."""
     unit = {f"unit_{i}": column for i, column in enumerate(unit_columns(rows, plan.spec))}
     packing = Packing(
         units=len(unit),
@@ -75,6 +70,7 @@ def _bounded_totals(
     total = partial(partition_totals, packing=packing, key=key, bounds=plan.bounds)
     for name in plan.spec.unit.columns:
         rows = rows.where(F.col(quoted(name)).isNotNull())
+    names = partial_names(len(columns))
     return (
         rows.select(
             *(column.alias(name) for name, column in unit.items()),
@@ -84,6 +80,8 @@ def _bounded_totals(
         .mapInArrow(pack, packing.schema)
         .repartition(BUCKET)
         .mapInArrow(total, partial_schema(len(columns)))
+        .groupBy(GROUP)
+        .agg(*(F.sum(F.col(name).cast("decimal(28,0)")).alias(name) for name in names))
     )
 
 

@@ -15,6 +15,7 @@ from dp_spark.noise import cell_ids, derive_key, encode_label, fingerprint, word
 from dp_spark.queries import Estimate, NoisyTotal
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import PlannedQuery, PlannedTotal, ReleasePlan
+from dp_spark.release.planner import LARGEST_TOTAL
 
 
 def collect_totals(
@@ -31,13 +32,23 @@ def collect_totals(
     found = _to_arrow(wanted)
     if np.any(found[EXCESS].to_numpy()):
         raise BoundsExceeded()
-    totals = np.zeros(
-        (sum(len(query.totals) for query in plan.queries), len(plan.spec.group_keys())), np.int64
-    )
-    where = found[GROUP].to_numpy()
-    for i, row in enumerate(totals):
-        row[where] = found[f"total_{i}"].to_numpy()
-    return totals
+    group, groups = found[GROUP].to_numpy(), len(plan.spec.group_keys())
+    names = [name for name in found.column_names if name not in (GROUP, EXCESS)]
+    return np.stack([added_by_group(group, found[name].to_numpy(), groups) for name in names])
+
+
+def added_by_group(group: Integers, values: Integers, groups: int) -> Integers:
+    """The sums of `values`, 64 bits each, by group, within plus and minus LARGEST_TOTAL, shape (groups,).
+
+    Added in halves of 32 bits: nothing overflows on the way.
+    """
+    high, low = np.zeros((2, groups), dtype=np.int64)
+    np.add.at(high, group, values >> 32)
+    np.add.at(low, group, values & (2**32 - 1))
+    high += low >> 32
+    most = LARGEST_TOTAL >> 32
+    steps = (np.clip(high, -most - 1, most) << 32) + (low & (2**32 - 1))
+    return np.clip(steps, -LARGEST_TOTAL, LARGEST_TOTAL)
 
 
 def noisy_totals(

@@ -1,4 +1,4 @@
-"""Totals where each row is a unit: nothing to bound, so Spark adds up and Python sees groups only."""
+"""Sums where each row is a unit: nothing to bound, so Spark adds up and Python sees groups only."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -17,8 +17,8 @@ from dp_spark.release.plan import ReleasePlan
 _LARGEST, _LOW_BITS = 2**23, 16
 
 
-def row_unit_totals(rows: DataFrame, plan: ReleasePlan, columns: Sequence[ClampedColumn]) -> DataFrame:
-    """Sums for each number of a group, in rows that may have the same one (texts that NFC makes equal)."""
+def row_unit_sums(rows: DataFrame, plan: ReleasePlan, columns: Sequence[ClampedColumn]) -> DataFrame:
+    """Sums of each text that is a group's key; several may be of one group, which NFC makes equal."""
     added = [F.count(F.lit(1)).alias(ROWS)]
     for i, of in enumerate(columns):
         steps = steps_above_lower(of)
