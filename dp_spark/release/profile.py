@@ -13,6 +13,7 @@ from typing import Any, cast
 from dp_spark.errors import SetupRefused
 from dp_spark.release.problems import Problem, Wrong, shown, summary, unknown_key, wrong
 from dp_spark.release.reading import MAX_BYTES, read_each, read_text
+from dp_spark.release.secret import FORMS, Source, parse_reference
 
 PROFILE_VARIABLE = "DP_SPARK_PROFILE"
 PROFILE_FILE = "dp_spark.toml"
@@ -43,7 +44,7 @@ class Profile:
     Attributes:
         root: the directory that relative paths start from: that of the profile, or the working directory.
         ledger_url: the ledger's database, as SQLAlchemy reads it.
-        master_key: a reference to the master key: `file:PATH` or `env:NAME`.
+        master_key: a reference to the master key: `file:PATH`, `env:NAME` or `command:PROGRAM ARGUMENTS`.
         staging: the restricted zone: staged artefacts, for operators only.
         statements: where the statements of sealed releases go.
         spark: settings of the Spark session, as text.
@@ -157,14 +158,14 @@ def _sqlite_url(rest: str, root: Path) -> str:
     return f"sqlite:///{read_text(path)}"
 
 
-def _read_master_key(value: object, root: Path) -> str:
-    kind, _, place = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if kind == "env" and re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", place):
-        return f"env:{place}"
-    if kind == "file" and place:
-        return f"file:{root / read_text(place)}"
-    way_out = "write where the key is, never the key itself; if it stood here, replace it"
-    raise Wrong(Problem("is no reference (value not shown)", way_out, "file:PATH or env:NAME"))
+def _read_reference(value: object, root: Path) -> str:
+    source, place = (parse_reference(value) if isinstance(value, str) else None) or (None, "")
+    if source is None:
+        way_out = "write where the secret is, never the secret itself; if it stood here, replace it"
+        raise Wrong(Problem("is no reference (value not shown)", way_out, FORMS))
+    if source is Source.FILE:
+        place = str(root / read_text(place))
+    return f"{source}:{place}"
 
 
 def _read_directory(value: object, root: Path) -> Path:
@@ -221,7 +222,7 @@ def _conflicts(spark: Mapping[str, str], **read: Any) -> Iterator[Problem]:
 
 _READERS: Mapping[str, Callable[[object, Path], object]] = {
     "ledger_url": _read_ledger_url,
-    "master_key": _read_master_key,
+    "master_key": _read_reference,
     "staging": _read_directory,
     "statements": _read_directory,
     "spark": _read_spark,
@@ -249,7 +250,7 @@ def render_profile(
 # The privacy ledger, one SQLite file: it serves one machine.
 ledger_url = {json.dumps(ledger_url)}
 
-# Where the master key is, never the key itself: file:PATH or env:NAME.
+# Where the master key is, never the key itself: file:PATH, env:NAME or command:PROGRAM.
 master_key = {json.dumps(master_key)}
 
 # The restricted zone: releases before they are published. Only operators may read it.

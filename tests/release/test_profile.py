@@ -138,11 +138,19 @@ def test_an_unknown_key_names_the_nearest_and_not_its_value(tmp_path, key, neare
 
 @pytest.mark.parametrize(
     "value",
-    [SECRET, *(f"{kind}:{SECRET}" for kind in ("literal", "env", "command", "FILE")), "", 3, "file:", "env:"],
+    [
+        SECRET,
+        *(f"{kind}:{SECRET}" for kind in ("literal", "env", "FILE")),
+        "",
+        3,
+        "file:",
+        "env:",
+        "command: ",
+    ],
 )
 def test_a_master_key_that_is_no_reference_is_refused_and_not_shown(tmp_path, value):
     told = refusal(written(tmp_path, master_key=value))
-    assert "master_key: is no reference (value not shown) (allowed: file:PATH or env:NAME)" in told
+    assert "master_key: is no reference (value not shown) (allowed: file:PATH, env:NAME or command:" in told
 
 
 def test_a_master_key_may_be_in_the_environment(tmp_path):

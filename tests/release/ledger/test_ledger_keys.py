@@ -159,6 +159,16 @@ def test_a_master_key_comes_from_the_environment(monkeypatch):
     assert load_master_key("env:DP_KEY") == MASTER_KEY
 
 
+def test_a_master_key_comes_from_a_command(tmp_path):
+    script = tmp_path / "key.sh"
+    script.write_text(f"echo {MASTER_KEY.hex()}")
+    assert load_master_key(f"command:sh {script}") == MASTER_KEY
+    assert load_master_key(f"command:sh {script} | false") == MASTER_KEY  # no shell reads the line
+    with pytest.raises(SetupRefused) as refused:
+        load_master_key("command:printenv --version")
+    assert "Free Software" not in str(refused.value)
+
+
 @pytest.mark.parametrize("content", ["", "abc", "g" * 64, "a" * 63, "a" * 65, "a" * 32 + " " + "a" * 32, "é"])
 def test_what_is_no_key_is_refused_and_not_quoted(tmp_path, monkeypatch, content):
     file = tmp_path / "master.key"
@@ -179,7 +189,10 @@ def test_a_key_pasted_as_a_reference_is_not_quoted(form):
     assert key not in str(refused.value)
 
 
-@pytest.mark.parametrize("reference", ["file:/nowhere/master.key", "env:DP_NOT_SET", "file:", "vault:x", ""])
+@pytest.mark.parametrize(
+    "reference",
+    ["file:/nowhere/master.key", "env:DP_NOT_SET", "file:", "vault:x", "", "command:false", "command:'"],
+)
 def test_a_reference_that_leads_nowhere_is_refused(reference):
     with pytest.raises(SetupRefused):
         load_master_key(reference)
