@@ -2,6 +2,7 @@
 
 from dp_spark.release.ledger.accounts import Amount, Budget, require_admitted, require_same_protection
 from dp_spark.release.ledger.claims import Claim, StagedOutcome
+from dp_spark.release.ledger.database import database_of
 from dp_spark.release.ledger.keys import create_master_key_file, load_master_key
 from dp_spark.release.ledger.ledger import Ledger, create_ledger, utc_now
 from dp_spark.release.ledger.records import (
@@ -11,7 +12,6 @@ from dp_spark.release.ledger.records import (
     ReleaseRecord,
     StoredFile,
 )
-from dp_spark.release.ledger.sqlite import database_path
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 
 __all__ = [
@@ -29,7 +29,7 @@ __all__ = [
     "StoredFile",
     "create_ledger",
     "create_master_key_file",
-    "database_path",
+    "database_of",
     "load_master_key",
     "require_admitted",
     "require_same_protection",

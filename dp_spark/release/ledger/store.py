@@ -1,11 +1,9 @@
-"""The ledger's tables.
+"""The ledger's tables, as the newest migration leaves them.
 
 Fractions are stored as `n/d`, times as UTC ISO text, states as their names, a unit as its one text.
 """
 
 import sqlalchemy as sa
-
-SCHEMA_VERSION = 2
 
 metadata = sa.MetaData(
     naming_convention={
@@ -29,7 +27,6 @@ ledger_meta = sa.Table(
     "ledger_meta",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("schema_version", sa.Integer, nullable=False),
     _text("created_at"),
     sa.Column("master_key_check", sa.LargeBinary),  # set by the first reservation
 )
@@ -131,5 +128,3 @@ events = sa.Table(
     _text("host"),
     sa.Column("pid", sa.Integer, nullable=False),
 )
-
-APPEND_ONLY = (budget_changes, events)

@@ -2,8 +2,11 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+
+from postgres_server import Server
 
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
 from dp_spark.release.ledger import Claim, Ledger, ReleaseId, ReleaseState
@@ -20,6 +23,35 @@ def guarantee(epsilon, delta=0):
 
 def url_of(path: Path) -> str:
     return f"sqlite:///{path}"
+
+
+@dataclass(frozen=True)
+class SqlitePlace:
+    """A ledger in a file, and the way behind its back."""
+
+    path: Path
+
+    @property
+    def url(self) -> str:
+        return url_of(self.path)
+
+    def sql(self, statement: str, *values):
+        return sql(self.path, statement, *values)
+
+
+@dataclass(frozen=True)
+class PostgresPlace:
+    """A ledger in a database of the server, and the way behind its back."""
+
+    server: Server
+    database: str
+
+    @property
+    def url(self) -> str:
+        return self.server.url(self.database)
+
+    def sql(self, statement: str, *values):
+        return self.server.run(statement.replace("?", "%s"), *values, database=self.database)
 
 
 def fund(ledger: Ledger, epsilon, delta=0, population=POPULATION):
@@ -66,6 +98,6 @@ def publish(ledger: Ledger, claim: Claim):
 
 
 def sql(path: Path, statement: str, *values):
-    """Run a statement behind the ledger's back."""
+    """The rows of a statement on an SQLite file."""
     with closing(sqlite3.connect(path)) as connection, connection:
         return connection.execute(statement, values).fetchall()
