@@ -20,7 +20,7 @@ from dp_spark.errors import InputRefused, PublishRefused, ReleaseHeld
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
 from dp_spark.frames.privatize import collect_totals, estimates, noisy_totals
-from dp_spark.frames.session import pinned
+from dp_spark.frames.session import pinned, require_one_machine
 from dp_spark.frames.sources import check_columns, open_source
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.publish import (
@@ -124,6 +124,7 @@ def run_release(
     """
     window = period_window(spec.period, key)
     ledger = open_ledger(profile)
+    spark = _for_ledger(spark, ledger)
     release = ReleaseId(spec.budget.population, spec.release, key)
     claim = _reserved(ledger, release, spec, window, spark, observe)
     plan = plan_from_bytes(claim.plan_bytes, claim.tables)
@@ -139,6 +140,21 @@ def run_release(
         _seal(run)
     _keep_only(Path(artefact.path))
     return _result(run, table)
+
+
+def _for_ledger(spark: SparkSource, ledger: Ledger) -> SparkSource:
+    """The session, refused where the ledger is a file and Spark not on this machine alone.
+
+    Who is master is known once the session is there: under spark-submit the profile does not say.
+    """
+
+    def session() -> SparkSession:
+        started = spark()
+        if ledger.one_machine:
+            require_one_machine(started)
+        return started
+
+    return session
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,21 @@ def ledger_init(profile: ProfileFile = None, as_json: AsJson = False) -> None:
     _end(action, as_json=as_json)
 
 
+@ledger_app.command("grants")
+def ledger_grants(
+    runner: Annotated[str, typer.Option(help="The role that runs releases.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Print the SQL that lets a role of PostgreSQL run releases, but open no account and move no limit."""
+
+    def action() -> None:
+        from dp_spark.cli.setting_up import print_grants
+
+        print_grants(runner, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
 @budget_app.command("set")
 def budget_set(  # noqa: PLR0913, PLR0917 - one for each option
     population: Annotated[str, typer.Argument(help="Name of the people concerned.", show_default=False)],
