@@ -33,15 +33,20 @@ from dp_spark.publish import (
     write_artefact,
 )
 from dp_spark.release.ledger import (
+    BudgetWarning,
     Claim,
+    Decision,
     Ledger,
     ReleaseId,
     ReleaseRecord,
     ReleaseState,
+    Reservation,
     StoredFile,
     require_admitted,
     require_same_protection,
+    source_name,
     utc_now,
+    warning_of,
 )
 from dp_spark.release.period import PeriodWindow, period_window
 from dp_spark.release.places import open_ledger, release_record
@@ -91,6 +96,8 @@ class RunResult:
         published: where the copies are.
         statement: the page that says what was promised.
         table: the released rows.
+        warning: that little is left of the budget, where that is so.
+        head: the ledger's newest link when the run ended; kept elsewhere, it betrays a ledger put back.
     """
 
     release: ReleaseId
@@ -99,6 +106,8 @@ class RunResult:
     published: tuple[str, ...]
     statement: Path
     table: pa.Table
+    warning: BudgetWarning | None
+    head: str | None
 
 
 def run_release(
@@ -107,7 +116,9 @@ def run_release(
     *,
     profile: Profile,
     spark: SparkSource,
+    revise: str | None = None,
     observe: Observer = lambda step: None,
+    warn: Callable[[BudgetWarning], None] = lambda warning: None,
 ) -> RunResult:
     """Privatize, check, publish and seal the release of one period, or whatever of it is still to be done.
 
@@ -116,7 +127,10 @@ def run_release(
         key: first day of the period, YYYY-MM-DD.
         profile: where ledger, restricted zone and statements are.
         spark: gives the session; called only if rows must be read.
+        revise: why the period is released again, with noise and a charge of its own. Without it, the run is
+            about the revision that stands. The same reason names the same revision, whenever it is run.
         observe: told each step before it begins.
+        warn: told, once the release is sealed, that 20 % or 5 % of the budget is left, or less.
 
     Raises:
         Refusal: with a code and a way out. A failure never depends on a row, and running again goes on
@@ -125,17 +139,48 @@ def run_release(
     window = period_window(spec.period, key)
     ledger = open_ledger(profile)
     spark = _for_ledger(spark, ledger)
-    release = ReleaseId(spec.budget.population, spec.release, key)
-    claim = _reserved(ledger, release, spec, window, spark, observe)
+    first = ReleaseId(spec.budget.population, spec.release, key)
+    release = ledger.current_revision(first) if revise is None else ledger.revision_for(first, revise)
+    claim = _reserved(ledger, release, spec, window, revise, spark=spark, observe=observe)
     plan = plan_from_bytes(claim.plan_bytes, claim.tables)
-    run = _Run(ledger, claim, plan, window, profile, spark, observe)
+    result = _brought_home(_Run(ledger, claim, plan, window, profile, spark, observe))
+    if result.warning is not None:
+        warn(result.warning)
+    return result
+
+
+def publish_held(
+    release: ReleaseId, reason: str, *, profile: Profile, observe: Observer = lambda step: None
+) -> RunResult:
+    """Publish and seal a held release, by somebody's decision and without asking its checks again.
+
+    Raises:
+        LedgerRefused: the release is not held, or the reason is blank.
+        Refusal: as `run_release`; the decision stands, and running the release goes on with it.
+    """
+    ledger = open_ledger(profile)
+    ledger.decide(release, Decision.PUBLISH, reason)
+    claim = ledger.resume(release)
+    plan = plan_from_bytes(claim.plan_bytes, claim.tables)
+    window = period_window(plan.spec.period, release.period_key)
+    return _brought_home(_Run(ledger, claim, plan, window, profile, _no_spark, observe))
+
+
+def _no_spark() -> SparkSession:
+    raise AssertionError("a held release is staged: nothing of it is read again")
+
+
+def _brought_home(run: "_Run") -> RunResult:
+    """Whatever is still to be done of a release."""
+    claim = run.claim
     artefact = claim.artefact or _stage(run)
     table = read_artefact(Path(artefact.path), artefact.digest)
     if claim.state is ReleaseState.SEALED:
         _restore(run, table)
     else:
         if claim.state is not ReleaseState.PUBLISHED:
-            _check(run, table, artefact)
+            if not claim.cleared:
+                _check(run, table, artefact)
             _publish(run, table, artefact)
         _seal(run)
     _keep_only(Path(artefact.path))
@@ -180,6 +225,8 @@ def _reserved(
     release: ReleaseId,
     spec: ReleaseSpec,
     window: PeriodWindow,
+    revise: str | None,
+    *,
     spark: SparkSource,
     observe: Observer,
 ) -> Claim:
@@ -200,13 +247,17 @@ def _reserved(
         tables = {digest: table.to_bytes() for digest, table in plan.tables.items()}
     observe(Step.RESUME if known else Step.RESERVE)
     return ledger.reserve(
-        release,
-        spec_digest=spec.digest,
-        plan_bytes=plan_bytes,
-        tables=tables,
-        charge=spec.guarantee,
-        unit=spec.unit.protected,
-        neighbours=spec.neighbours,
+        Reservation(
+            release_id=release,
+            spec_digest=spec.digest,
+            plan_bytes=plan_bytes,
+            tables=tables,
+            charge=spec.guarantee,
+            unit=spec.unit.protected,
+            neighbours=spec.neighbours,
+            revision_reason=revise,
+            source=source_name(spec.input.path),
+        )
     )
 
 
@@ -302,7 +353,8 @@ def _check(run: _Run, table: pa.Table, artefact: StoredFile) -> None:
             "release_held",
             f"release {run.release_id} is held: its staged artefact fails {'; '.join(failed)}",
             way_out=f"nothing was published and the charge stands; look at {artefact.path}, mend the "
-            "cause and run again: the checks are repeated on the same artefact",
+            "cause and run again: the checks are repeated on the same artefact; or decide, with "
+            "`dp-spark release publish-held` or `dp-spark release abandon`",
         )
 
 
@@ -372,7 +424,7 @@ def _keep_only(artefact: Path) -> None:
 
 
 def _result(run: _Run, table: pa.Table) -> RunResult:
-    record = release_record(run.ledger, run.claim.release_id)
+    record, head = release_record(run.ledger, run.claim.release_id), run.ledger.head()
     assert record.artefact is not None
     assert record.statement is not None
     return RunResult(
@@ -382,6 +434,8 @@ def _result(run: _Run, table: pa.Table) -> RunResult:
         published=tuple(copy.target for copy in record.publications),
         statement=Path(record.statement.path),
         table=table,
+        warning=warning_of(run.ledger.budget(record.release_id.population)),
+        head=None if head is None else str(head),
     )
 
 

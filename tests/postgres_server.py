@@ -44,6 +44,9 @@ class Server:
         self.run(f"CREATE DATABASE {name} OWNER {OWNER} TEMPLATE {template}")
         return name
 
+    def drop(self, database: str) -> None:
+        self.run(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)")
+
 
 @contextmanager
 def running_server() -> Iterator[Server]:

@@ -13,7 +13,9 @@ from dp_spark.release.spec import load_spec
 from dp_spark.report.figures import exact
 
 
-def run_command(spec: Path, key: str, *, profile: str | None, as_json: bool) -> None:
+def run_command(
+    spec: Path, key: str, *, profile: str | None, as_json: bool, revise: str | None = None
+) -> None:
     """Run one release and print what was done.
 
     Raises:
@@ -22,7 +24,12 @@ def run_command(spec: Path, key: str, *, profile: str | None, as_json: bool) -> 
     release, places = load_spec(spec), load_profile(profile)
     with progress(ERRORS, f"{release.release} {key}") as observe:
         result = run_release(
-            release, key, profile=places, spark=lambda: start_session(places.spark), observe=observe
+            release,
+            key,
+            profile=places,
+            spark=lambda: start_session(places.spark),
+            revise=revise,
+            observe=observe,
         )
     sys.stdout.write(json.dumps(result_json(result)) + "\n" if as_json else f"{result_text(result)}\n")
 
@@ -38,6 +45,8 @@ def result_json(result: RunResult) -> dict[str, object]:
         "rows": result.table.num_rows,
         "published": list(result.published),
         "statement": str(result.statement),
+        "warning": None if result.warning is None else result.warning.as_json(),
+        "ledger_head": result.head,
     }
 
 
@@ -55,4 +64,7 @@ def result_text(result: RunResult) -> str:
         *(f"published  {target}" for target in result.published),
         f"statement  {result.statement}",
     ]
+    if result.warning is not None:
+        left = f"{float(result.warning.share):.1%} of the budget of {result.warning.population} is left"
+        lines.append(f"warning    {result.warning.level}: {left}")
     return "\n".join(lines)

@@ -1,11 +1,13 @@
 -- What a runner may do with the ledger: reserve releases and bring them on. Not: open accounts, change
--- limits, or forget a charge. Run it as the owner of the ledger's tables, in their schema.
+-- limits, decide on releases, or forget a charge. Run it as the owner of the ledger's tables, in their schema.
 BEGIN;
-REVOKE ALL ON accounts, alembic_version, budget_changes, events, ledger_meta, noise_tables, publications,
-  release_keys, release_tables, releases FROM PUBLIC, {runner};
-GRANT SELECT ON accounts, alembic_version, budget_changes, events, ledger_meta, noise_tables, publications,
-  release_keys, release_tables, releases TO {runner};
-GRANT INSERT ON events, noise_tables, publications, release_keys, release_tables, releases TO {runner};
+REVOKE ALL ON accounts, alembic_version, budget_changes, decisions, events, ledger_meta, links, noise_tables,
+  publications, release_keys, release_tables, releases, sources
+  FROM PUBLIC, {runner};
+GRANT SELECT ON accounts, alembic_version, budget_changes, decisions, events, ledger_meta, links, noise_tables,
+  publications, release_keys, release_tables, releases, sources
+  TO {runner};
+GRANT INSERT ON events, links, noise_tables, publications, release_keys, release_tables, releases TO {runner};
 -- A charge, its account and its plan are written once.
 GRANT UPDATE (state, fence, artefact_digest, artefact_path, artefact_fence, statement_digest, statement_path)
   ON releases TO {runner};

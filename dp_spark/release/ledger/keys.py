@@ -18,6 +18,7 @@ _NONCE_BYTES = 12
 WRAPPED_BYTES = _NONCE_BYTES + KEY_BYTES + 16
 _HEX = re.compile(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}")
 _WRAPPING = b"dp_spark ledger: wrap release keys, version 1"
+_CHAINING = b"dp_spark ledger: vouch for rows, version 1"
 _CHECKING = b"dp_spark ledger: recognise the master key, version 1"
 
 
@@ -47,6 +48,11 @@ def unwrap_key(master_key: bytes, wrapped: bytes, owner: str) -> bytes:
 def master_key_check(master_key: bytes) -> bytes:
     """16 bytes by which a ledger recognises its master key and from which nobody can compute it."""
     return _derive(master_key, _CHECKING)[:16]
+
+
+def chain_key(master_key: bytes) -> bytes:
+    """The key under which the ledger's chain is authenticated."""
+    return _derive(master_key, _CHAINING)
 
 
 def require_master_key(master_key: bytes) -> bytes:

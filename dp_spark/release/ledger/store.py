@@ -74,6 +74,8 @@ releases = sa.Table(
     _text("statement_digest", nullable=True),
     _text("statement_path", nullable=True),
     sa.Column("plan", sa.LargeBinary, nullable=False),
+    _text("revision_reason", nullable=True),  # of a revision after the first
+    _text("source", nullable=True),
     sa.UniqueConstraint("population", "name", "period_key", "revision"),
 )
 
@@ -127,4 +129,33 @@ events = sa.Table(
     _text("at"),
     _text("host"),
     sa.Column("pid", sa.Integer, nullable=False),
+)
+
+decisions = sa.Table(
+    "decisions",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("release", sa.ForeignKey("releases.id"), nullable=False),
+    _text("decision"),
+    _text("reason"),
+    _text("os_user"),
+    _text("at"),
+)
+
+sources = sa.Table(
+    "sources",
+    metadata,
+    sa.Column("path", sa.String(1000), primary_key=True),
+    sa.Column("population", sa.ForeignKey("accounts.population"), nullable=False),
+    _text("os_user"),
+    _text("at"),
+)
+
+links = sa.Table(
+    "links",
+    metadata,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    _text("touched"),  # JSON list of [table, primary key, digest of the row]
+    _text("at"),
+    _text("mac"),
 )

@@ -23,10 +23,12 @@ def place(request, path):
     """A ledger without accounts, on each database in turn."""
     if request.param == "sqlite":
         create_ledger(SqlitePlace(path).url)
-        return SqlitePlace(path)
+        yield SqlitePlace(path)
+        return
     postgres = request.getfixturevalue("postgres")
-    template = request.getfixturevalue("empty_template")
-    return PostgresPlace(postgres, postgres.new_database(template))
+    database = postgres.new_database(request.getfixturevalue("empty_template"))
+    yield PostgresPlace(postgres, database)
+    postgres.drop(database)
 
 
 @pytest.fixture

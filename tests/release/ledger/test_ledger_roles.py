@@ -6,13 +6,15 @@ import psycopg
 import pytest
 from ledger_support import MASTER_KEY, POPULATION, PostgresPlace, brought_to, fund, reserve
 
-from dp_spark.errors import BudgetRefused, SetupRefused, SpecRefused
-from dp_spark.release.ledger import Ledger, ReleaseState, grants, store
+from dp_spark.errors import BudgetRefused, LedgerRefused, SetupRefused, SpecRefused
+from dp_spark.release.ledger import Amount, Decision, Ledger, ReleaseState, grants, store
 
 
 @pytest.fixture
 def place(postgres, empty_template):
-    return PostgresPlace(postgres, postgres.new_database(empty_template))
+    database = postgres.new_database(empty_template)
+    yield PostgresPlace(postgres, database)
+    postgres.drop(database)
 
 
 @pytest.fixture
@@ -21,7 +23,9 @@ def role(place):
     name = f"runner_{secrets.token_hex(4)}"
     place.server.run(f"CREATE ROLE {name} LOGIN")
     place.server.run(grants(name), database=place.database, role="ledger_owner")
-    return name
+    yield name
+    place.server.run(f"DROP OWNED BY {name}", database=place.database)
+    place.server.run(f"DROP ROLE {name}")
 
 
 @pytest.fixture
@@ -49,7 +53,30 @@ def test_a_runner_neither_opens_an_account_nor_moves_a_limit(runner, ledger, pop
     assert ledger.budget(POPULATION).limit.epsilon == 1
 
 
+def test_a_runner_decides_nothing_and_gives_no_charge_back(runner, ledger, place, role):
+    claim = reserve(runner)
+    for decision in Decision:
+        with pytest.raises((SetupRefused, LedgerRefused)) as refused:
+            runner.decide(claim.release_id, decision, "on a whim")
+        assert refused.value.code == ("illegal_step" if decision in ILLEGAL else "ledger_permission")
+    for state in ("aborted", "abandoned", "burned"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            place.server.run(f"UPDATE releases SET state = '{state}'", database=place.database, role=role)
+    assert ledger.budget(POPULATION).spent == claim_charge(ledger, claim)
+    ledger.decide(claim.release_id, Decision.ABORT, "decided by the board")
+    assert ledger.budget(POPULATION).spent.epsilon == 0
+
+
+ILLEGAL = {Decision.PUBLISH, Decision.ABANDON}  # of a release that is reserved
+
+
+def claim_charge(ledger, claim):
+    charge = ledger.find(claim.release_id).charge
+    return Amount(charge.epsilon, charge.delta)
+
+
 FORBIDDEN = [
+    "INSERT INTO decisions (release, decision) VALUES (1, 'aborted')",
     "UPDATE accounts SET limit_epsilon = '9/1'",
     "INSERT INTO accounts VALUES ('p', 'row', 'add_remove', '9/1', '0/1')",
     "INSERT INTO budget_changes (population) VALUES ('nyc_planes')",
