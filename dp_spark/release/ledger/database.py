@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from dp_spark.errors import SetupRefused
 from dp_spark.release.ledger.postgres import PostgresDatabase, postgres_engine
-from dp_spark.release.ledger.sqlite import SqliteDatabase, database_path
+from dp_spark.release.ledger.sqlite import SqliteDatabase, database_path, ledger_engine
 
 T = TypeVar("T")
 
@@ -57,7 +57,8 @@ def database_of(url: str, password: str | None = None) -> Database:
         named = parsed if password is None else parsed.set(password=password)
         return PostgresDatabase(postgres_engine(named), parsed.render_as_string(hide_password=True))
     if parsed.get_backend_name() == "sqlite":
-        return SqliteDatabase(database_path(parsed))
+        path = database_path(parsed)
+        return SqliteDatabase(path, ledger_engine(path))
     raise _bad_url(f"the ledger URL names {parsed.drivername!r}")
 
 

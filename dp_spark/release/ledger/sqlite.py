@@ -34,9 +34,10 @@ _WRITES = "ledger_writes"
 
 @dataclass(frozen=True, slots=True)
 class SqliteDatabase:
-    """The ledger in the file at `path`."""
+    """The ledger in the file at `path`; its engine remembers how statements compile."""
 
     path: Path
+    engine: sa.Engine
 
     @property
     def one_machine(self) -> bool:
@@ -57,12 +58,12 @@ class SqliteDatabase:
 
     def read(self, action: Callable[[sa.Connection], T]) -> T:
         """The action's result over one snapshot."""
-        with reading(ledger_engine(self.path), self.path) as connection:
+        with reading(self.engine, self.path) as connection:
             return action(connection)
 
     def write(self, action: Callable[[sa.Connection], T]) -> T:
         """The action's result in one transaction that holds the write lock from its first statement on."""
-        with writing(ledger_engine(self.path), self.path) as connection:
+        with writing(self.engine, self.path) as connection:
             return action(connection)
 
     def erase_log(self) -> bool:
