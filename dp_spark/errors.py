@@ -21,6 +21,7 @@ class ExitCode(IntEnum):
     INPUT = 8
     HELD = 9
     PUBLISH = 10
+    LOW = 11
     INTERRUPTED = 130
 
 
@@ -73,6 +74,12 @@ class BudgetRefused(Refusal):
     """The ledger does not admit the charge."""
 
     exit_code = ExitCode.BUDGET
+
+
+class BudgetLow(Refusal):
+    """Little is left of a budget; only `ledger show --check` makes that a failure."""
+
+    exit_code = ExitCode.LOW
 
 
 class LedgerRefused(Refusal):

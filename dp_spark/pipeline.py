@@ -23,7 +23,7 @@ from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
 from dp_spark.frames.expressions import reads_moments
 from dp_spark.frames.privatize import collect_totals, estimates, noisy_totals
-from dp_spark.frames.session import TIME_ZONE, pinned
+from dp_spark.frames.session import TIME_ZONE, pinned, require_one_machine
 from dp_spark.frames.sources import check_columns, open_source
 from dp_spark.publish import (
     artefact_digest,
@@ -35,15 +35,20 @@ from dp_spark.publish import (
     write_artefact,
 )
 from dp_spark.release.ledger import (
+    BudgetWarning,
     Claim,
+    Decision,
     Ledger,
     ReleaseId,
     ReleaseRecord,
     ReleaseState,
+    Reservation,
     StoredFile,
     require_admitted,
     require_same_protection,
+    source_name,
     utc_now,
+    warning_of,
 )
 from dp_spark.release.period import PeriodWindow, period_window
 from dp_spark.release.places import open_ledger, release_record
@@ -91,7 +96,9 @@ def run_release(
     spark: SparkSource,
     frame: DataFrame | None = None,
     planner: Planner = plan_release,
+    revise: str | None = None,
     observe: Observer = lambda step: None,
+    warn: Callable[[BudgetWarning], None] = lambda warning: None,
 ) -> RunResult:
     """Privatize, check, publish and seal the release of one period, or whatever of it is still to be done.
 
@@ -102,26 +109,61 @@ def run_release(
         spark: gives the session; called only if rows must be read, and not with a frame, which has its own.
         frame: the rows, of a spec without `input`. While none are staged, each attempt reads it anew.
         planner: gives the spec's plan; asked only for a release that the ledger does not know.
+        revise: why the period is released again, with noise and a charge of its own. Without it, the run is
+            about the revision that stands. The same reason names the same revision, whenever it is run.
         observe: told each step before it begins.
+        warn: told, once the release is sealed, that 20 % or 5 % of the budget is left, or less.
 
     Raises:
         Refusal: with a code and a way out. A failure never depends on a row, and running again goes on
             where this run stopped, at no further charge.
     """
-    rows = _Rows(spec, spark, frame)
     window = period_window(spec.period, key)
     ledger = open_ledger(profile)
-    release = ReleaseId(spec.budget.population, spec.release, key)
-    claim = _reserved(ledger, release, window, rows, planner, observe)
+    rows = _Rows(spec, spark, frame, one_machine=ledger.one_machine)
+    first = ReleaseId(spec.budget.population, spec.release, key)
+    release = ledger.current_revision(first) if revise is None else ledger.revision_for(first, revise)
+    claim = _reserved(ledger, release, window, rows, planner, revise, observe)
     plan = plan_from_bytes(claim.plan_bytes, claim.tables)
-    run = _Run(ledger, claim, plan, window, profile, rows, observe)
+    result = _brought_home(_Run(ledger, claim, plan, window, profile, rows, observe))
+    if result.warning is not None:
+        warn(result.warning)
+    return result
+
+
+def publish_held(
+    release: ReleaseId, reason: str, *, profile: Profile, observe: Observer = lambda step: None
+) -> RunResult:
+    """Publish and seal a held release, by somebody's decision and without asking its checks again.
+
+    Raises:
+        LedgerRefused: the release is not held, or the reason is blank.
+        Refusal: as `run_release`; the decision stands, and running the release goes on with it.
+    """
+    ledger = open_ledger(profile)
+    ledger.decide(release, Decision.PUBLISH, reason)
+    claim = ledger.resume(release)
+    plan = plan_from_bytes(claim.plan_bytes, claim.tables)
+    window = period_window(plan.spec.period, release.period_key)
+    rows = _Rows(plan.spec, _no_spark, None, one_machine=ledger.one_machine)
+    return _brought_home(_Run(ledger, claim, plan, window, profile, rows, observe))
+
+
+def _no_spark() -> SparkSession:
+    raise AssertionError("a held release is staged: nothing of it is read again")
+
+
+def _brought_home(run: "_Run") -> RunResult:
+    """Whatever is still to be done of a release."""
+    claim = run.claim
     artefact = claim.artefact or _stage(run)
     table = read_artefact(Path(artefact.path), artefact.digest)
     if claim.state is ReleaseState.SEALED:
         _restore(run, table)
     else:
         if claim.state is not ReleaseState.PUBLISHED:
-            _check(run, table, artefact)
+            if not claim.cleared:
+                _check(run, table, artefact)
             _publish(run, table, artefact)
         _seal(run)
     _keep_only(Path(artefact.path))
@@ -132,6 +174,8 @@ def run_release(
 class _Rows:
     """Where the rows of a spec are: its input, or a frame.
 
+    `one_machine`: whether the ledger is a file, and Spark has to run on this machine alone.
+
     Raises:
         InputRefused: at once, if they would be in both; by `require`, if in neither.
     """
@@ -139,6 +183,7 @@ class _Rows:
     spec: ReleaseSpec
     spark: SparkSource
     frame: DataFrame | None
+    one_machine: bool
 
     def __post_init__(self) -> None:
         if self.frame is not None and isinstance(self.spec.input, InputSpec):
@@ -159,8 +204,16 @@ class _Rows:
             )
 
     def session(self) -> SparkSession:
-        """The session that reads them."""
-        return self.spark() if self.frame is None else self.frame.sparkSession
+        """The session that reads them.
+
+        Raises:
+            SetupRefused: the ledger is a file, and the session may run on other machines.
+        """
+        session = self.spark() if self.frame is None else self.frame.sparkSession
+        if self.one_machine:
+            # Only the session knows its master: under spark-submit the profile does not say.
+            require_one_machine(session)
+        return session
 
     def pinned(self) -> AbstractContextManager[None]:
         """Hold the settings of the session that the answer depends on."""
@@ -186,6 +239,10 @@ class _Rows:
             return self.frame
         assert isinstance(self.spec.input, InputSpec)
         return open_source(session, self.spec.input)
+
+    def source(self) -> str | None:
+        """The input's name in the ledger; a frame has none."""
+        return source_name(self.spec.input.path) if isinstance(self.spec.input, InputSpec) else None
 
     def places(self) -> set[Path]:
         """Local directories that hold them; of a frame, as far as Spark tells."""
@@ -229,6 +286,7 @@ def _reserved(
     window: PeriodWindow,
     rows: _Rows,
     planner: Planner,
+    revise: str | None,
     observe: Observer,
 ) -> Claim:
     """The charge and the plan: a new one, or those of the attempt that this run continues."""
@@ -249,13 +307,17 @@ def _reserved(
         tables = {digest: table.to_bytes() for digest, table in plan.tables.items()}
     observe(Step.RESUME if known else Step.RESERVE)
     return ledger.reserve(
-        release,
-        spec_digest=spec.digest,
-        plan_bytes=plan_bytes,
-        tables=tables,
-        charge=spec.guarantee,
-        unit=spec.unit.protected,
-        neighbours=spec.neighbours,
+        Reservation(
+            release_id=release,
+            spec_digest=spec.digest,
+            plan_bytes=plan_bytes,
+            tables=tables,
+            charge=spec.guarantee,
+            unit=spec.unit.protected,
+            neighbours=spec.neighbours,
+            revision_reason=revise,
+            source=rows.source(),
+        )
     )
 
 
@@ -369,7 +431,8 @@ def _check(run: _Run, table: pa.Table, artefact: StoredFile) -> None:
             "release_held",
             f"release {run.release_id} is held: its staged artefact fails {'; '.join(failed)}",
             way_out=f"nothing was published and the charge stands; look at {artefact.path}, mend the "
-            "cause and run again: the checks are repeated on the same artefact",
+            "cause and run again: the checks are repeated on the same artefact; or decide, with "
+            "`dp-spark release publish-held` or `dp-spark release abandon`",
         )
 
 
@@ -439,7 +502,7 @@ def _keep_only(artefact: Path) -> None:
 
 
 def _result(run: _Run, table: pa.Table) -> RunResult:
-    record = release_record(run.ledger, run.claim.release_id)
+    record, head = release_record(run.ledger, run.claim.release_id), run.ledger.head()
     assert record.artefact is not None
     assert record.statement is not None
     return RunResult(
@@ -449,6 +512,8 @@ def _result(run: _Run, table: pa.Table) -> RunResult:
         published=tuple(copy.target for copy in record.publications),
         statement=Path(record.statement.path),
         table=table,
+        warning=warning_of(run.ledger.budget(record.release_id.population)),
+        head=None if head is None else str(head),
     )
 
 

@@ -222,6 +222,51 @@ def test_a_failed_gate_holds_the_release_until_it_passes(
     assert world.spent == 1
 
 
+def test_a_held_release_is_published_by_decision_and_not_checked_again(
+    world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dp_spark import pipeline
+
+    monkeypatch.setattr(pipeline, "check_artefact", lambda *args, **named: ["history"])
+    with pytest.raises(ReleaseHeld):
+        world.run(lambda: spark)
+    release = ReleaseId("town_people", "visits", "2024-03-01")
+    result = pipeline.publish_held(release, "the board knows why", profile=world.profile)
+    assert (world.spent, world.state("2024-03-01")) == (1, ReleaseState.SEALED)
+    assert published(world).num_rows == 4
+    assert world.run(no_spark).digest == result.digest
+
+
+def test_a_revision_is_charged_once_and_takes_the_place_of_what_it_revises(
+    world: World, spark: SparkSession
+) -> None:
+    """Killed and run again for the same reason, it goes on; then plain runs are about it."""
+    first = world.run(lambda: spark)
+
+    def revise(observe: Callable[[Step], None] = lambda step: None) -> RunResult:
+        return run_release(
+            parse_spec(SPEC),
+            "2024-03-01",
+            profile=world.profile,
+            spark=lambda: spark,
+            revise="late rows",
+            observe=observe,
+        )
+
+    def stop(step: Step) -> None:
+        if step is Step.PUBLISH:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        revise(stop)
+    assert published(world).schema.metadata[b"dp_spark.release_id"].endswith(b"/0")
+    second = revise()
+    assert (second.release.revision, second.charged, world.spent) == (1, None, 2)
+    assert second.digest != first.digest
+    assert published(world).schema.metadata[b"dp_spark.release_id"].endswith(b"/1")
+    assert (revise().digest, world.run(no_spark).digest, world.spent) == (second.digest, second.digest, 2)
+
+
 def test_a_sink_that_is_down_delays_its_copy_only(world: World, spark: SparkSession) -> None:
     spec = parse_spec(SPEC.replace("path: out}]", "path: out}, {sink: parquet, path: blocked/deep}]"))
 

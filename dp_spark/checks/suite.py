@@ -16,9 +16,9 @@ from dp_spark.checks.expectations import (
     ExpectTableGroupsToBe,
 )
 from dp_spark.publish import arrow_schema, artefact_digest
+from dp_spark.release.ledger import ReleaseId
 from dp_spark.release.plan import ColumnRole, OutputColumn, ReleasePlan
 
-REVISION = 0
 _gxe: Any = great_expectations.expectations  # its names are re-exports, which a strict type check refuses
 _LARGEST = sys.float_info.max
 
@@ -28,7 +28,7 @@ def release_suite(plan: ReleasePlan, *, release_id: str, period_start: date) -> 
     constants = {
         ColumnRole.PERIOD: period_start,
         ColumnRole.RELEASE: release_id,
-        ColumnRole.REVISION: REVISION,
+        ColumnRole.REVISION: ReleaseId.parse(release_id).revision,
     }
     expectations = [
         *_of_the_table(plan),

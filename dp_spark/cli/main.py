@@ -21,6 +21,10 @@ ledger_app = typer.Typer(help="The privacy ledger: explicit, recorded commands."
 budget_app = typer.Typer(help="What a population may lose over its lifetime.", no_args_is_help=True)
 app.add_typer(ledger_app, name="ledger")
 ledger_app.add_typer(budget_app, name="budget")
+source_app = typer.Typer(help="Which input belongs to which population.", no_args_is_help=True)
+ledger_app.add_typer(source_app, name="source")
+release_app = typer.Typer(help="Decisions on a release, each recorded with its reason.", no_args_is_help=True)
+app.add_typer(release_app, name="release")
 noise_app = typer.Typer(help="The noise families and what they cost.", no_args_is_help=True)
 app.add_typer(noise_app, name="noise")
 
@@ -30,6 +34,9 @@ ProfileFile = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Key = Annotated[str, typer.Option("--key", help="First day of the period, YYYY-MM-DD.", show_default=False)]
+
+Release = Annotated[str, typer.Argument(help="population/release/period/revision", show_default=False)]
+Reason = Annotated[str, typer.Option(help="Why; recorded with your name.", show_default=False)]
 
 
 def main() -> NoReturn:
@@ -96,20 +103,29 @@ def plan(
 
 
 @app.command()
-def run(spec: SpecFile, key: Key, profile: ProfileFile = None, as_json: AsJson = False) -> None:
+def run(
+    spec: SpecFile,
+    key: Key,
+    revise: Annotated[
+        str | None,
+        typer.Option("--revise", help="Why the period is released again, at a new charge; recorded."),
+    ] = None,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
     """Privatize, check, publish and seal one period; again: go on, or serve what is sealed."""
 
     def action() -> None:
         from dp_spark.cli.running import run_command
 
-        run_command(spec, key, profile=profile, as_json=as_json)
+        run_command(spec, key, profile=profile, as_json=as_json, revise=revise)
 
     _end(action, as_json=as_json)
 
 
 @app.command()
 def statement(
-    release: Annotated[str, typer.Argument(help="population/release/period/revision", show_default=False)],
+    release: Release,
     html: Annotated[Path | None, typer.Option("--html", help="Write the statement as a page.")] = None,
     profile: ProfileFile = None,
     as_json: AsJson = False,
@@ -156,6 +172,116 @@ def noise_plot(
     _end(action, as_json=as_json)
 
 
+def _decide(decision: str, release: str, reason: str, profile: str | None, as_json: bool) -> NoReturn:
+    def action() -> None:
+        from dp_spark.cli.deciding import decide_command
+
+        decide_command(decision, release, reason=reason, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@release_app.command("abort")
+def release_abort(
+    release: Release, reason: Reason, profile: ProfileFile = None, as_json: AsJson = False
+) -> None:
+    """Give the charge of a reserved release back, of which nothing was read."""
+    _decide("abort", release, reason, profile, as_json)
+
+
+@release_app.command("abandon")
+def release_abandon(
+    release: Release, reason: Reason, profile: ProfileFile = None, as_json: AsJson = False
+) -> None:
+    """Never publish a held release; its charge stands."""
+    _decide("abandon", release, reason, profile, as_json)
+
+
+@release_app.command("publish-held")
+def release_publish_held(
+    release: Release, reason: Reason, profile: ProfileFile = None, as_json: AsJson = False
+) -> None:
+    """Publish and seal a held release although a check failed."""
+    _decide("publish", release, reason, profile, as_json)
+
+
+@release_app.command("burn")
+def release_burn(
+    release: Release, reason: Reason, profile: ProfileFile = None, as_json: AsJson = False
+) -> None:
+    """Record that a release's key has leaked: its population stops for good."""
+    _decide("burn", release, reason, profile, as_json)
+
+
+@source_app.command("add")
+def source_add(
+    path: Annotated[str, typer.Argument(help="The input, as specs name it.", show_default=False)],
+    population: Annotated[str, typer.Option(help="Whose rows it holds.", show_default=False)],
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Register an input under a population; recorded. No other population can pay for it then."""
+
+    def action() -> None:
+        from dp_spark.cli.telling import add_source
+
+        add_source(path, population, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@ledger_app.command("show")
+def ledger_show(
+    population: Annotated[str | None, typer.Argument(help="One account; else all.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 11 where 20 % or less is left.")] = False,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print limit, spent, scheduled, left, and how many releases still fit."""
+
+    def action() -> None:
+        from dp_spark.cli.telling import show_accounts
+
+        show_accounts(population, check=check, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@ledger_app.command("history")
+def ledger_history(
+    population: Annotated[str, typer.Argument(help="Whose account.", show_default=False)],
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for auditors.")] = False,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print every change of the limit, every charge, step and decision, with its reason."""
+
+    def action() -> None:
+        from dp_spark.cli.telling import tell_history
+
+        tell_history(population, as_csv=as_csv, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@ledger_app.command("verify")
+def ledger_verify(
+    head: Annotated[
+        str | None, typer.Option(help="A head that was kept: also find a ledger that was put back.")
+    ] = None,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare every row with the ledger's chain: find any edit, addition or deletion."""
+
+    def action() -> None:
+        from dp_spark.cli.deciding import verify_command
+
+        verify_command(head, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
 @ledger_app.command("init")
 def ledger_init(profile: ProfileFile = None, as_json: AsJson = False) -> None:
     """Make the profile's ledger and its master key, where they are missing."""
@@ -164,6 +290,21 @@ def ledger_init(profile: ProfileFile = None, as_json: AsJson = False) -> None:
         from dp_spark.cli.setting_up import make_ledger
 
         make_ledger(profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@ledger_app.command("grants")
+def ledger_grants(
+    runner: Annotated[str, typer.Option(help="The role that runs releases.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Print the SQL that lets a role of PostgreSQL run releases, but open no account and move no limit."""
+
+    def action() -> None:
+        from dp_spark.cli.setting_up import print_grants
+
+        print_grants(runner, as_json=as_json)
 
     _end(action, as_json=as_json)
 

@@ -13,7 +13,9 @@ from dp_spark.release.spec import load_spec
 from dp_spark.report import result_json, result_text
 
 
-def run_command(spec: Path, key: str, *, profile: str | None, as_json: bool) -> None:
+def run_command(
+    spec: Path, key: str, *, profile: str | None, as_json: bool, revise: str | None = None
+) -> None:
     """Run one release and print what was done.
 
     Raises:
@@ -22,6 +24,11 @@ def run_command(spec: Path, key: str, *, profile: str | None, as_json: bool) -> 
     release, places = load_spec(spec), load_profile(profile)
     with progress(ERRORS, f"{release.release} {key}") as observe:
         result = run_release(
-            release, key, profile=places, spark=lambda: start_session(places.spark), observe=observe
+            release,
+            key,
+            profile=places,
+            spark=lambda: start_session(places.spark),
+            revise=revise,
+            observe=observe,
         )
     sys.stdout.write(json.dumps(result_json(result)) + "\n" if as_json else f"{result_text(result)}\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dp_spark.errors import SetupRefused
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
-from dp_spark.release.ledger import Amount
+from dp_spark.release.ledger import Amount, grants
 from dp_spark.release.places import make_places, open_ledger
 from dp_spark.release.problems import Problem, Wrong, refused
 from dp_spark.release.profile import PROFILE_FILE, load_profile, render_first_spec, render_profile
@@ -65,6 +65,16 @@ def make_ledger(profile: str | None, *, as_json: bool) -> None:
         "            ledger copy from before a release was staged, can compute that release's noise)",
         as_json=as_json,
     )
+
+
+def print_grants(runner: str, *, as_json: bool) -> None:
+    """Print what the owner of a ledger in PostgreSQL has to run for the role of its runners.
+
+    Raises:
+        SpecRefused: `runner` is no plain name of a role.
+    """
+    script = grants(runner)
+    _say({"runner": runner, "sql": script}, script.rstrip(), as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True)

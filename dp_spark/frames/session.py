@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -45,6 +46,8 @@ DEFAULTS = {
 UNKNOWN_ENGINE = ("spark.plugins", "spark.sql.extensions")
 # The server of Spark Connect is a plugin; it hands plans to Spark's own operators.
 _CONNECT_SERVER = "org.apache.spark.sql.connect.SparkConnectPlugin"
+# pyspark sets it when it has started the server itself, for a master such as local[2].
+_OWN_SERVER = "SPARK_LOCAL_REMOTE"
 # Spark prints the cell that failed a cast through these loggers, whatever its log level.
 _CELL_PRINTING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -101,6 +104,26 @@ def refuse_unknown_engine(spark: SparkSession) -> None:
                 f"{key} is set: an accelerated engine may bound or add differently from Spark's own",
                 way_out=f"run private releases in a session without {key}",
             )
+
+
+def require_one_machine(spark: SparkSession) -> None:
+    """Refuse a session whose tasks or drivers may run elsewhere, for a ledger that is a file on this machine.
+
+    A server of Spark Connect counts only where this process has started it: an address does not say where
+    else its clients, each a writer of the ledger, run.
+
+    Raises:
+        SetupRefused: the master is neither `local` nor `local-cluster`.
+    """
+    elsewhere = "connect" in type(spark).__module__ and _OWN_SERVER not in os.environ
+    master = "a Connect server" if elsewhere else spark.conf.get("spark.master", None) or "unknown"
+    if elsewhere or re.fullmatch(r"local(-cluster)?(\[.*\])?", master) is None:
+        raise SetupRefused(
+            "ledger_of_one_machine",
+            f"the ledger is an SQLite file of this machine, but the Spark master is {master}",
+            way_out="keep the ledger in PostgreSQL (ledger_url in the profile), or run Spark on local[*]; "
+            "nothing was charged",
+        )
 
 
 def silence_cell_printing_loggers() -> None:

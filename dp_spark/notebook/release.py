@@ -257,6 +257,7 @@ class Release:
         df: "DataFrame | None" = None,
         *,
         key: str | date,
+        revise: str | None = None,
         profile: Chosen = None,
         observe: Callable[[str], None] = lambda step: None,
     ) -> RunResult:
@@ -269,6 +270,7 @@ class Release:
             df: the rows, of a release without `reading` or `input`; read in its own session. What computes
                 it must give the same rows each time, and must not fail on the value of one.
             key: first day of the period, YYYY-MM-DD.
+            revise: why the period is released again, with noise and a charge of its own.
             profile: a profile or its path; else as on the command line, `./.dp_spark` in the end.
             observe: told each step before it begins.
 
@@ -289,6 +291,7 @@ class Release:
             frame=df,
             profile=places,
             planner=lambda _: self.plan(),
+            revise=revise,
             observe=observe,
         )
 

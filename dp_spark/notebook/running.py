@@ -18,6 +18,7 @@ def run_in_session(
     frame: DataFrame | None,
     profile: Profile,
     planner: Planner,
+    revise: str | None,
     observe: Observer,
 ) -> RunResult:
     """Run a release, in the frame's session if there is a frame; its settings are the same afterwards.
@@ -25,16 +26,22 @@ def run_in_session(
     Its log level stays as it is: it belongs to whoever has started it.
 
     Raises:
-        SetupRefused: the session's engine is unknown, or it runs on machines that the ledger does not serve.
+        SetupRefused: the session's engine is unknown.
         Refusal: as `run_release`.
     """
     _require_kinds(spark, frame)
     session = spark if frame is None else frame.sparkSession
     refuse_unknown_engine(session)
-    _refuse_other_machines(session, profile)
     silence_cell_printing_loggers()
     return run_release(
-        spec, key, profile=profile, spark=lambda: session, frame=frame, planner=planner, observe=observe
+        spec,
+        key,
+        profile=profile,
+        spark=lambda: session,
+        frame=frame,
+        planner=planner,
+        revise=revise,
+        observe=observe,
     )
 
 
@@ -51,15 +58,4 @@ def _require_kinds(spark: object, frame: object) -> None:
             "no_frame",
             f"df is a {type(frame).__name__} of {type(frame).__module__}, not a frame of Spark",
             way_out="make one: spark.createDataFrame(df)",
-        )
-
-
-def _refuse_other_machines(session: SparkSession, profile: Profile) -> None:
-    """As a profile may not name such a master: the file of the ledger would go with the driver's machine."""
-    master = session.conf.get("spark.master", None)
-    if profile.ledger_url.startswith("sqlite:") and master and not master.startswith("local"):
-        raise SetupRefused(
-            "ledger_of_one_machine",
-            f"the ledger is an SQLite file, which serves one machine, and this session runs on {master!r}",
-            way_out="run private releases in a session with spark.master = local[*]",
         )

@@ -27,7 +27,8 @@ def publish_parquet(
     """Place `table` as `root/period_start=D/part-0.parquet` and return that path.
 
     Readers of `root` see the period whole or not at all, also if this process is killed. Publishing an
-    artefact that is there already changes nothing. The copy is made beside `root`, in a directory that
+    artefact that is there already changes nothing; a later revision of a release takes the place of an
+    earlier one. The copy is made beside `root`, in a directory that
     only its owner may list, because globs such as DuckDB's find files in hidden directories too.
 
     Raises:
@@ -39,10 +40,13 @@ def publish_parquet(
     attempts = hashlib.sha256(release_id.encode()).hexdigest()[:16]
     try:
         make_directories(home, 0o777)
-        if not _is_taken(target):
+        labels = _labels(target) if _is_taken(target) else None
+        revised = labels is not None and _is_earlier(labels[RELEASE_KEY].decode(errors="replace"), release_id)
+        if revised or not _is_taken(target):
             make_directories(incoming, 0o700)
             labelled = _labelled(table.drop_columns([PERIOD_COLUMN]), release_id, digest)
-            _place(labelled, incoming / f"{attempts}.{os.urandom(8).hex()}", target)
+            attempt = incoming / f"{attempts}.{os.urandom(8).hex()}"
+            _place(labelled, attempt, target, aside=attempt.with_suffix(".revised") if revised else None)
         _require_own(target, release_id, digest)
         # Whoever else is at work on this release finds it published when its copy is gone.
         for leftover in incoming.glob(f"{attempts}.*"):
@@ -53,14 +57,17 @@ def publish_parquet(
 
 
 def require_free(root: Path | str, *, period_start: date, release_id: str) -> None:
-    """Check, before anything is charged, that the period is free at `root` or holds this very release.
+    """Check, before anything is charged, that the period is free at `root` or holds this release.
 
     Raises:
         PublishRefused: `root` is no local directory, or the period holds something else.
     """
     target = _target(local_root(root), period_start)
     labels = _labels(target) if _is_taken(target) else {RELEASE_KEY: release_id.encode()}
-    if labels is None or labels[RELEASE_KEY] != release_id.encode():
+    if labels is None or not (
+        labels[RELEASE_KEY] == release_id.encode()
+        or _is_earlier(labels[RELEASE_KEY].decode(errors="replace"), release_id)
+    ):
         raise _occupied(target, _owner(labels))
 
 
@@ -108,12 +115,24 @@ def _labelled(table: pa.Table, release_id: str, digest: str) -> pa.Table:
     return table.replace_schema_metadata(labels)
 
 
-def _place(table: pa.Table, attempt: Path, target: Path) -> None:
-    """Write a copy to `attempt`, rename it to `target`; another publisher may be there first."""
+def _is_earlier(holds: str, release_id: str) -> bool:
+    """Whether a period that holds one release is revised by another: the same one in a later revision."""
+    (name, revision), (own_name, own_revision) = holds.rsplit("/", 1), release_id.rsplit("/", 1)
+    return name == own_name and revision.isdigit() and int(revision) < int(own_revision)
+
+
+def _place(table: pa.Table, attempt: Path, target: Path, *, aside: Path | None) -> None:
+    """Write a copy to `attempt`, rename it to `target`; another publisher may be there first.
+
+    What it revises goes `aside` first: for that moment the period is absent, and if the process is killed
+    there, it stays so until the release is run again.
+    """
     try:
         os.mkdir(attempt)
         write_new_parquet(table, attempt / FILE_NAME, 0o666)
         sync_directory(attempt)
+        if aside is not None:
+            os.rename(target, aside)
         os.rename(attempt, target)
         sync_directory(target.parent)
     except OSError as error:
@@ -121,7 +140,9 @@ def _place(table: pa.Table, attempt: Path, target: Path) -> None:
         if error.errno not in _TAKEN and not removed_by_a_faster_one:
             raise
     finally:
-        shutil.rmtree(attempt, ignore_errors=True)
+        for mine in (attempt, aside):
+            if mine is not None:
+                shutil.rmtree(mine, ignore_errors=True)
 
 
 def _require_own(target: Path, release_id: str, digest: str) -> None:

@@ -10,12 +10,13 @@ from dp_spark.release.ledger import (
     ReleaseRecord,
     create_ledger,
     create_master_key_file,
-    database_path,
+    database_of,
     load_master_key,
     require_same_protection,
 )
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import ReleaseSpec
+from dp_spark.release.secret import read_secret
 
 
 def open_ledger(profile: Profile) -> Ledger:
@@ -24,7 +25,8 @@ def open_ledger(profile: Profile) -> Ledger:
     Raises:
         SetupRefused: one of them is missing or damaged, or they do not belong together.
     """
-    return Ledger.open(profile.ledger_url, load_master_key(profile.master_key))
+    master_key = load_master_key(profile.master_key)
+    return Ledger.open(profile.ledger_url, master_key, password=_password(profile))
 
 
 def make_places(profile: Profile) -> None:
@@ -40,7 +42,7 @@ def make_places(profile: Profile) -> None:
         _make_private(Path(place).parent)
         create_master_key_file(Path(place))
     load_master_key(profile.master_key)  # refused here rather than by the first run
-    create_ledger(profile.ledger_url)
+    create_ledger(profile.ledger_url, password=_password(profile))
 
 
 def paying_account(profile: Profile, spec: ReleaseSpec) -> Budget:
@@ -72,9 +74,14 @@ def release_record(ledger: Ledger, release: ReleaseId) -> ReleaseRecord:
     return record
 
 
+def _password(profile: Profile) -> str | None:
+    reference = profile.ledger_password
+    return None if reference is None else read_secret("ledger password", reference)
+
+
 def _refuse_ledger_without_key(profile: Profile, place: str) -> None:
     """A new key would not open what an existing ledger holds."""
-    if database_path(profile.ledger_url).exists():
+    if database_of(profile.ledger_url, _password(profile)).exists():
         raise SetupRefused(
             "master_key_lost",
             f"the ledger exists, but its master key {place} does not",

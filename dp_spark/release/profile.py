@@ -10,9 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
+import sqlalchemy as sa
+
 from dp_spark.errors import SetupRefused
 from dp_spark.release.problems import Problem, Wrong, shown, summary, unknown_key, wrong
 from dp_spark.release.reading import MAX_BYTES, read_each, read_text
+from dp_spark.release.secret import FORMS, Source, parse_reference
 
 PROFILE_VARIABLE = "DP_SPARK_PROFILE"
 PROFILE_FILE = "dp_spark.toml"
@@ -23,8 +26,10 @@ _EMBEDDED = {
     "staging": ".dp_spark/restricted",
     "statements": ".dp_spark/statements",
 }
-_LEDGERS = "sqlite:///PATH"
-_KEYS = (*_EMBEDDED, "spark")
+_LEDGERS = "sqlite:///PATH or postgresql+psycopg://ROLE@HOST/DATABASE"
+# What a PostgreSQL URL may say of the way to its server; nothing of it is a secret.
+_POSTGRES_OPTIONS = frozenset({"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey"})
+_KEYS = (*_EMBEDDED, "ledger_password", "spark")
 # Answers depend on these: dp_spark sets some itself, and knows no engine but Spark's own.
 _PINNED = (
     "spark.sql.ansi.enabled",
@@ -43,7 +48,8 @@ class Profile:
     Attributes:
         root: the directory that relative paths start from: that of the profile, or the working directory.
         ledger_url: the ledger's database, as SQLAlchemy reads it.
-        master_key: a reference to the master key: `file:PATH` or `env:NAME`.
+        ledger_password: a reference to the password of the ledger's role; None where none is asked for.
+        master_key: a reference to the master key: `file:PATH`, `env:NAME` or `command:PROGRAM ARGUMENTS`.
         staging: the restricted zone: staged artefacts, for operators only.
         statements: where the statements of sealed releases go.
         spark: settings of the Spark session, as text.
@@ -57,6 +63,7 @@ class Profile:
     statements: Path
     spark: Mapping[str, str]
     embedded: bool
+    ledger_password: str | None = None
 
 
 def load_profile(
@@ -142,8 +149,10 @@ def _read_ledger_url(value: object, root: Path) -> str:
     kind, _, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
     if kind == "sqlite":
         return _sqlite_url(rest, root)
-    way_out = "write sqlite:///ledger.db"
-    raise Wrong(Problem("is not the URL of an SQLite file (value not shown)", way_out, _LEDGERS))
+    if kind == "postgresql+psycopg":
+        return _postgres_url(cast(str, value))
+    way_out = "write sqlite:///ledger.db, or a URL that begins with postgresql+psycopg://"
+    raise Wrong(Problem("names no database that can hold a ledger (value not shown)", way_out, _LEDGERS))
 
 
 def _sqlite_url(rest: str, root: Path) -> str:
@@ -157,14 +166,32 @@ def _sqlite_url(rest: str, root: Path) -> str:
     return f"sqlite:///{read_text(path)}"
 
 
-def _read_master_key(value: object, root: Path) -> str:
-    kind, _, place = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if kind == "env" and re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", place):
-        return f"env:{place}"
-    if kind == "file" and place:
-        return f"file:{root / read_text(place)}"
-    way_out = "write where the key is, never the key itself; if it stood here, replace it"
-    raise Wrong(Problem("is no reference (value not shown)", way_out, "file:PATH or env:NAME"))
+def _postgres_url(url: str) -> str:
+    try:
+        parsed = sa.make_url(read_text(url))
+    except sa.exc.ArgumentError:
+        raise Wrong(Problem("cannot be read (value not shown)", f"write {_LEDGERS}", _LEDGERS)) from None
+    if parsed.password is not None:
+        way_out = "write ledger_password = file:PATH, env:NAME or command:PROGRAM, and replace the password"
+        raise Wrong(Problem("holds a password (value not shown)", way_out, _LEDGERS))
+    if not parsed.username or not parsed.database:
+        raise Wrong(Problem("names no role or no database (value not shown)", f"write {_LEDGERS}", _LEDGERS))
+    if not parsed.query.keys() <= _POSTGRES_OPTIONS:
+        allowed = ", ".join(sorted(_POSTGRES_OPTIONS))
+        raise Wrong(
+            Problem("has an option that is not known (value not shown)", f"keep to {allowed}", allowed)
+        )
+    return url
+
+
+def _read_reference(value: object, root: Path) -> str:
+    source, place = (parse_reference(value) if isinstance(value, str) else None) or (None, "")
+    if source is None:
+        way_out = "write where the secret is, never the secret itself; if it stood here, replace it"
+        raise Wrong(Problem("is no reference (value not shown)", way_out, FORMS))
+    if source is Source.FILE:
+        place = str(root / read_text(place))
+    return f"{source}:{place}"
 
 
 def _read_directory(value: object, root: Path) -> Path:
@@ -215,13 +242,14 @@ def _conflicts(spark: Mapping[str, str], **read: Any) -> Iterator[Problem]:
     master = spark.get("spark.remote", spark.get("spark.master", "local"))
     if read.get("ledger_url", "").startswith("sqlite:") and not master.startswith("local"):
         why = "is an SQLite file, but Spark runs on other machines too"
-        way_out = "run Spark on this machine: spark.master = local[*]"
+        way_out = "keep the ledger in PostgreSQL, or run Spark on this machine: spark.master = local[*]"
         yield Problem(why, way_out, _LEDGERS, at=("ledger_url",))
 
 
 _READERS: Mapping[str, Callable[[object, Path], object]] = {
     "ledger_url": _read_ledger_url,
-    "master_key": _read_master_key,
+    "ledger_password": _read_reference,
+    "master_key": _read_reference,
     "staging": _read_directory,
     "statements": _read_directory,
     "spark": _read_spark,
@@ -246,10 +274,11 @@ def render_profile(
 # Where dp_spark keeps things on this installation. Relative paths start from the directory of this file.
 # Chosen by --profile PATH, else by DP_SPARK_PROFILE, else found in the working directory.
 
-# The privacy ledger, one SQLite file: it serves one machine.
+# The privacy ledger: one SQLite file, which serves one machine, or PostgreSQL, which serves many, such as
+# postgresql+psycopg://dp_spark_runner@db.example.org/ledger, its password at ledger_password = "env:NAME".
 ledger_url = {json.dumps(ledger_url)}
 
-# Where the master key is, never the key itself: file:PATH or env:NAME.
+# Where the master key is, never the key itself: file:PATH, env:NAME or command:PROGRAM.
 master_key = {json.dumps(master_key)}
 
 # The restricted zone: releases before they are published. Only operators may read it.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dp_spark.guarantee import PrivacyGuarantee
-from dp_spark.release.ledger import ReleaseId
+from dp_spark.release.ledger import BudgetWarning, ReleaseId
 from dp_spark.report.figures import counted, exact
 
 if TYPE_CHECKING:  # a plan is told without them
@@ -25,6 +25,8 @@ class RunResult:
         published: where the copies are.
         statement: the page that says what was promised.
         table: the released rows.
+        warning: that little is left of the budget, where that is so.
+        head: the ledger's newest link when the run ended; kept elsewhere, it betrays a ledger put back.
     """
 
     release: ReleaseId
@@ -33,6 +35,8 @@ class RunResult:
     published: tuple[str, ...]
     statement: Path
     table: "pa.Table"
+    warning: BudgetWarning | None
+    head: str | None
 
     def to_pandas(self) -> "pd.DataFrame":
         """The released rows as a pandas frame."""
@@ -62,6 +66,8 @@ def result_json(result: RunResult) -> dict[str, object]:
         "rows": result.table.num_rows,
         "published": list(result.published),
         "statement": str(result.statement),
+        "warning": None if result.warning is None else result.warning.as_json(),
+        "ledger_head": result.head,
     }
 
 
@@ -83,4 +89,5 @@ def _words(result: RunResult) -> tuple[tuple[str, str], ...]:
         ("digest", result.digest),
         *(("published", target) for target in result.published),
         ("statement", str(result.statement)),
+        *((("warning", str(result.warning)),) if result.warning is not None else ()),
     )

@@ -205,6 +205,33 @@ def test_doctor_names_what_is_missing_and_is_content_when_nothing_is(
     assert "lack java" in told("doctor", code=ExitCode.SETUP)
 
 
+def test_the_ledger_is_shown_told_and_checked(home: Path) -> None:
+    opened_ledger()
+    told("ledger", "source", "add", "in", "--population", "town_people")
+    (account,) = json.loads(told("ledger", "show", "--json"))
+    assert (account["left"], account["fit"]) == ({"epsilon": "2", "delta": "1/100000"}, None)
+    assert "scheduled  epsilon 0" in told("ledger", "show", "town_people", "--check")
+    told("ledger", "budget", "set", "town_people", "--epsilon", "2", "--delta", "1e-5", "--unit", "person",
+         "--reason", "=cmd()")  # fmt: skip
+    rows = told("ledger", "history", "town_people", "--csv").splitlines()
+    assert rows[0] == '"at","what","about","epsilon","delta","reason","by"'
+    assert '"\'=cmd()"' in rows[-1]
+    assert len(json.loads(told("ledger", "history", "town_people", "--json"))) == len(rows) - 1
+    told("ledger", "show", "town_peopl", code=ExitCode.BUDGET)
+
+
+def test_decisions_are_commands_and_the_chain_is_verified(home: Path) -> None:
+    opened_ledger()
+    verified = json.loads(told("ledger", "verify", "--json"))
+    assert told("ledger", "verify", "--head", verified["head"]).startswith("verified")
+    for word in ("abort", "abandon", "burn", "publish-held"):
+        refused = told(
+            "release", word, "town_people/visits/x/0", "--reason", "r", "--json", code=ExitCode.LEDGER
+        )
+        assert json.loads(refused)["error"] == "unknown_release"
+    assert 'TO "runner"' in told("ledger", "grants", "--runner", "runner")
+
+
 def test_ledger_init_twice_changes_nothing(home: Path) -> None:
     opened_ledger()
     before = (home / ".dp_spark" / "master.key").read_bytes()

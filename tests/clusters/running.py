@@ -24,7 +24,7 @@ import pyspark
 
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
 from dp_spark.release.places import make_places, open_ledger
-from dp_spark.release.profile import embedded_profile, render_profile
+from dp_spark.release.profile import Profile, load_profile, render_profile
 
 ROOT = Path(__file__).parents[2]
 JOB = Path(__file__).with_name("release_job.py")
@@ -108,11 +108,15 @@ def some_rows() -> pa.Table:
     return pa.concat_tables([rows, rows.slice(0, 600)]).combine_chunks()
 
 
-def make_life(place: Place, settings: Mapping[str, str]) -> None:
-    """A profile, a ledger and a budget of one release in the place; Spark as `settings` say."""
-    profile = embedded_profile(place.path)
+def make_life(place: Place, settings: Mapping[str, str], ledger_url: str | None = None) -> None:
+    """A profile, a ledger and a budget of one release in the place; Spark as `settings` say.
+
+    Without a URL the ledger is a file, which serves Spark on this machine only.
+    """
+    named = {} if ledger_url is None else {"ledger_url": ledger_url}
+    (place.path / "dp_spark.toml").write_text(render_profile(spark=settings, **named))
+    profile = profile_of(place)
     make_places(profile)
-    (place.path / "dp_spark.toml").write_text(render_profile(spark=settings))
     open_ledger(profile).set_budget(
         "town_people",
         PrivacyGuarantee(Fraction(1), Fraction(1, 10**6)),
@@ -122,9 +126,14 @@ def make_life(place: Place, settings: Mapping[str, str]) -> None:
     )
 
 
+def profile_of(place: Place) -> Profile:
+    """The profile of a place that has a life."""
+    return load_profile(str(place.path / "dp_spark.toml"), env={})
+
+
 def spent(place: Place) -> Fraction:
     """The epsilon that the ledger has charged."""
-    return open_ledger(embedded_profile(place.path)).budget("town_people").spent.epsilon
+    return open_ledger(profile_of(place)).budget("town_people").spent.epsilon
 
 
 def environment(place: Place, **more: str) -> dict[str, str]:

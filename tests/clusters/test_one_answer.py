@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from postgres_server import Server
 from running import (
     APART,
     JOB,
@@ -47,10 +48,18 @@ def test_connect_runs_the_whole_life_with_the_same_answer(place: Place, expected
 
 
 @pytest.mark.whole
-def test_spark_submit_on_a_standalone_cluster_runs_the_whole_life(place: Place, expected: str) -> None:
+def test_spark_submit_on_a_standalone_cluster_runs_the_whole_life(
+    place: Place, expected: str, postgres: Server
+) -> None:
+    """With a ledger in a file it is refused before the charge; with one in PostgreSQL it runs."""
     make_life(place, {})
+    life = [str(JOB), *place.arguments(), "--life"]
     with standalone_cluster(place) as master:
-        assert submitted(place, master, str(JOB), *place.arguments(), "--life").digests == {expected}
+        refused = submitted(place, master, *life)
+        assert [line["error"] for line in refused.lines] == ["ledger_of_one_machine"]
+        assert spent(place) == 0
+        make_life(place, {}, postgres.url(postgres.new_database()))
+        assert submitted(place, master, *life).digests == {expected}
     assert spent(place) == 1
 
 
@@ -63,8 +72,10 @@ def submitted(place: Place, master: str, *application: str) -> Outcome:
 
 
 @pytest.mark.whole
-def test_the_nightly_job_on_a_standalone_cluster_is_charged_once_and_served_again(place: Place) -> None:
-    make_life(place, {})
+def test_the_nightly_job_on_a_standalone_cluster_is_charged_once_and_served_again(
+    place: Place, postgres: Server
+) -> None:
+    make_life(place, {}, postgres.url(postgres.new_database()))
     (place.path / "release.yaml").write_text(spec())
     nightly = [str(ROOT / "jobs" / "private_release.py"), "--spec", "release.yaml", "--key", "2024-03-04"]
     with standalone_cluster(place) as master:

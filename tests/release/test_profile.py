@@ -138,11 +138,19 @@ def test_an_unknown_key_names_the_nearest_and_not_its_value(tmp_path, key, neare
 
 @pytest.mark.parametrize(
     "value",
-    [SECRET, *(f"{kind}:{SECRET}" for kind in ("literal", "env", "command", "FILE")), "", 3, "file:", "env:"],
+    [
+        SECRET,
+        *(f"{kind}:{SECRET}" for kind in ("literal", "env", "FILE")),
+        "",
+        3,
+        "file:",
+        "env:",
+        "command: ",
+    ],
 )
 def test_a_master_key_that_is_no_reference_is_refused_and_not_shown(tmp_path, value):
     told = refusal(written(tmp_path, master_key=value))
-    assert "master_key: is no reference (value not shown) (allowed: file:PATH or env:NAME)" in told
+    assert "master_key: is no reference (value not shown) (allowed: file:PATH, env:NAME or command:" in told
 
 
 def test_a_master_key_may_be_in_the_environment(tmp_path):
@@ -156,15 +164,31 @@ def test_a_master_key_may_be_in_the_environment(tmp_path):
     [
         "", 3, "ledger.db", f"mysql://u:{SECRET}@h/d", f"sqlite://u:{SECRET}@h/d", "sqlite://", "sqlite:///",
         "sqlite:///:memory:", "sqlite:///a?mode=memory", f"postgresql://u:{SECRET}@h/d",
+        f"postgresql+psycopg://u:{SECRET}@h/d", "postgresql+psycopg://h/d", "postgresql+psycopg://u@h",
     ],
 )  # fmt: skip
-def test_a_ledger_url_that_is_no_sqlite_file_is_refused_and_no_password_shown(tmp_path, url):
-    assert "(allowed: sqlite:///PATH)" in refusal(written(tmp_path, ledger_url=url))
+def test_a_ledger_url_that_names_no_ledger_is_refused_and_no_password_shown(tmp_path, url):
+    assert "(allowed: sqlite:///PATH or postgresql+psycopg://ROLE@HOST/DATABASE)" in refusal(
+        written(tmp_path, ledger_url=url)
+    )
 
 
 @pytest.mark.parametrize("setting", [{"spark.master": "yarn"}, {"spark.remote": "sc://host"}])
 def test_a_ledger_in_a_file_serves_no_cluster(tmp_path, setting):
     assert "ledger_url: is an SQLite file, but Spark runs" in refusal(written(tmp_path, spark=setting))
+
+
+def test_a_ledger_on_a_server_serves_a_cluster_and_names_where_its_password_is(tmp_path):
+    url = "postgresql+psycopg://runner@db.example/ledger?sslmode=verify-full"
+    file = written(tmp_path, ledger_url=url, ledger_password="file:pw", spark={"spark.master": "yarn"})
+    profile = load_profile(str(file), env={})
+    assert (profile.ledger_url, profile.ledger_password) == (url, f"file:{tmp_path}/pw")
+
+
+def test_a_password_is_refused_wherever_it_stands(tmp_path):
+    assert "ledger_password: is no reference" in refusal(written(tmp_path, ledger_password=SECRET))
+    option = f"postgresql+psycopg://u@h/d?password={SECRET}"
+    assert "has an option that is not known" in refusal(written(tmp_path, ledger_url=option))
 
 
 def test_spark_settings_are_texts(tmp_path):

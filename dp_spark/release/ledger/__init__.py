@@ -1,7 +1,12 @@
 """The durable, locking privacy ledger: accounts, charges, and the life of every release."""
 
 from dp_spark.release.ledger.accounts import Amount, Budget, require_admitted, require_same_protection
+from dp_spark.release.ledger.chain import Head, Verdict
 from dp_spark.release.ledger.claims import Claim, StagedOutcome
+from dp_spark.release.ledger.database import database_of
+from dp_spark.release.ledger.decisions import Decision
+from dp_spark.release.ledger.grants import grants
+from dp_spark.release.ledger.history import Entry
 from dp_spark.release.ledger.keys import create_master_key_file, load_master_key
 from dp_spark.release.ledger.ledger import Ledger, create_ledger, utc_now
 from dp_spark.release.ledger.records import (
@@ -11,27 +16,41 @@ from dp_spark.release.ledger.records import (
     ReleaseRecord,
     StoredFile,
 )
-from dp_spark.release.ledger.sqlite import database_path
+from dp_spark.release.ledger.reserve import Reservation
+from dp_spark.release.ledger.sources import source_name
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
+from dp_spark.release.ledger.warnings import BudgetWarning, Level, releases_that_fit, share_left, warning_of
 
 __all__ = [
     "Amount",
     "Budget",
+    "BudgetWarning",
     "Claim",
+    "Decision",
+    "Entry",
     "Event",
+    "Head",
     "Ledger",
+    "Level",
     "Publication",
     "PublicationState",
     "ReleaseId",
     "ReleaseRecord",
     "ReleaseState",
+    "Reservation",
     "StagedOutcome",
     "StoredFile",
+    "Verdict",
     "create_ledger",
     "create_master_key_file",
-    "database_path",
+    "database_of",
+    "grants",
     "load_master_key",
+    "releases_that_fit",
     "require_admitted",
     "require_same_protection",
+    "share_left",
+    "source_name",
     "utc_now",
+    "warning_of",
 ]

@@ -1,8 +1,6 @@
 """Accounts: what a population may lose over its lifetime, what it has lost, what fits."""
 
 import difflib
-import os
-import pwd
 from dataclasses import dataclass
 from decimal import ROUND_UP
 from fractions import Fraction
@@ -11,9 +9,10 @@ import sqlalchemy as sa
 
 from dp_spark.errors import BudgetRefused, LedgerRefused
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
-from dp_spark.release.ledger import store
+from dp_spark.release.ledger import rows, store
 from dp_spark.release.ledger.exact import decode, encode, show
-from dp_spark.release.ledger.states import check_name
+from dp_spark.release.ledger.states import ReleaseState, check_name
+from dp_spark.release.ledger.steps import Stamp
 
 _SET = "dp-spark ledger budget set"
 
@@ -126,7 +125,7 @@ class BudgetChange:
             )
 
 
-def set_budget(connection: sa.Connection, change: BudgetChange, at: str) -> None:
+def set_budget(connection: sa.Connection, change: BudgetChange, stamp: Stamp) -> None:
     """Open the account or move its limit, and record who did.
 
     Raises:
@@ -140,11 +139,11 @@ def set_budget(connection: sa.Connection, change: BudgetChange, at: str) -> None
             "unit": str(change.unit),
             "neighbours": change.neighbours.value,
         }
-        connection.execute(sa.insert(store.accounts).values(names | new))
+        rows.insert(connection, store.accounts, **names, **new)
     else:
         require_same_protection(budget(connection, change.population), change.unit, change.neighbours)
         here = store.accounts.c.population == change.population
-        connection.execute(sa.update(store.accounts).where(here).values(new))
+        rows.update(connection, store.accounts, here, **new)
     record = {
         "population": change.population,
         "old_epsilon": row and row.limit_epsilon,
@@ -152,10 +151,10 @@ def set_budget(connection: sa.Connection, change: BudgetChange, at: str) -> None
         "new_epsilon": new["limit_epsilon"],
         "new_delta": new["limit_delta"],
         "reason": change.reason,
-        "os_user": _os_user(),
-        "at": at,
+        "os_user": stamp.os_user,
+        "at": stamp.at,
     }
-    connection.execute(sa.insert(store.budget_changes).values(record))
+    rows.insert(connection, store.budget_changes, **record)
 
 
 def _account(connection: sa.Connection, population: str) -> sa.Row[tuple[str, str, str, str, str]] | None:
@@ -168,7 +167,10 @@ def _spent(connection: sa.Connection, population: str) -> Amount:
     charges = store.releases.c.charge_epsilon, store.releases.c.charge_delta
     rows = connection.execute(
         sa.select(*charges, sa.func.count().label("times"))
-        .where(store.releases.c.population == population)
+        .where(
+            store.releases.c.population == population,
+            store.releases.c.state != ReleaseState.ABORTED.value,  # given back
+        )
         .group_by(*charges)
     ).all()
     return Amount(
@@ -190,10 +192,3 @@ def _unknown(connection: sa.Connection, population: str) -> BudgetRefused:
 
 def _show(amount: Amount | PrivacyGuarantee, **rounding: str) -> str:
     return f"epsilon = {show(amount.epsilon, **rounding)} and delta = {show(amount.delta, **rounding)}"
-
-
-def _os_user() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a container's user often has no name
-        return str(os.getuid())

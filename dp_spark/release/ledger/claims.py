@@ -9,12 +9,16 @@ from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One attempt at a release, as its reservation was answered; a later attempt has a higher fence."""
+    """One attempt at a release, as its reservation was answered; a later attempt has a higher fence.
+
+    `cleared` says that somebody decided to publish it although a gate failed.
+    """
 
     release_id: ReleaseId
     state: ReleaseState
     fence: int
     charged_now: bool
+    cleared: bool
     artefact: StoredFile | None
     statement: StoredFile | None
     plan_bytes: bytes = field(repr=False)

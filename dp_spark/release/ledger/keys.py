@@ -2,7 +2,6 @@
 
 import os
 import re
-import stat
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -11,12 +10,15 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dp_spark.errors import SetupRefused
+from dp_spark.release.secret import read_secret, refused_secret
 
 KEY_BYTES = 32
+_WHAT = "master key"
 _NONCE_BYTES = 12
 WRAPPED_BYTES = _NONCE_BYTES + KEY_BYTES + 16
 _HEX = re.compile(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}")
 _WRAPPING = b"dp_spark ledger: wrap release keys, version 1"
+_CHAINING = b"dp_spark ledger: vouch for rows, version 1"
 _CHECKING = b"dp_spark ledger: recognise the master key, version 1"
 
 
@@ -46,6 +48,11 @@ def unwrap_key(master_key: bytes, wrapped: bytes, owner: str) -> bytes:
 def master_key_check(master_key: bytes) -> bytes:
     """16 bytes by which a ledger recognises its master key and from which nobody can compute it."""
     return _derive(master_key, _CHECKING)[:16]
+
+
+def chain_key(master_key: bytes) -> bytes:
+    """The key under which the ledger's chain is authenticated."""
+    return _derive(master_key, _CHAINING)
 
 
 def require_master_key(master_key: bytes) -> bytes:
@@ -84,57 +91,19 @@ def create_master_key_file(path: Path) -> None:
 
 
 def load_master_key(reference: str) -> bytes:
-    """The 32 bytes that `file:PATH` or `env:NAME` holds as 64 hex digits.
+    """The 32 bytes that a reference leads to as 64 hex digits.
 
     Raises:
-        SetupRefused: the reference is of another form, leads nowhere or to something else, or the file can be
-            read by others than its owner. The text never quotes what was found.
+        SetupRefused: the reference is of no known form, leads nowhere or to something else, or the file can
+            be read by others than its owner. The text never quotes what was found.
     """
-    scheme, _, place = reference.partition(":")
-    if _HEX.fullmatch(place):
-        place = ""  # a key that was pasted here must not be quoted below
-    if scheme == "file" and place:
-        text = _read_private(Path(place))
-    elif scheme == "env" and place:
-        text = _read_variable(place)
-    else:
-        raise _refused(
-            "the reference to the master key has neither form", "write file:PATH or env:NAME in the profile"
-        )
-    if _HEX.fullmatch(text.strip()) is None:
-        raise _refused(
-            f"{scheme}:{place} does not hold {2 * KEY_BYTES} hex digits", "restore it from its backup"
-        )
+    if _HEX.search(reference):  # a key that was pasted here must not be quoted
+        reference = ""
+    text = read_secret(_WHAT, reference)
+    if _HEX.fullmatch(text) is None:
+        message = f"what {reference.partition(':')[0]}: leads to does not hold {2 * KEY_BYTES} hex digits"
+        raise refused_secret(_WHAT, message, "restore the master key from its backup")
     return bytes.fromhex(text)
-
-
-def _read_private(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            content = file.read(4096)
-    except OSError as error:
-        raise _refused(
-            f"the master key file {str(path)!r} cannot be read: {error.strerror}",
-            "name the right file, or create one with `dp-spark ledger init`",
-        ) from None
-    if mode & 0o077:
-        raise _refused(
-            f"the master key file {str(path)!r} has mode {mode:03o} and must be its owner's alone",
-            f"chmod 600 {str(path)!r}",
-        )
-    return content.decode("ascii", errors="replace")
-
-
-def _read_variable(name: str) -> str:
-    text = os.environ.get(name)
-    if text is None:
-        raise _refused(f"the environment variable {name} is not set", f"set {name} to 64 hex digits")
-    return text
-
-
-def _refused(message: str, way_out: str) -> SetupRefused:
-    return SetupRefused("master_key", message, way_out=way_out)
 
 
 def _derive(master_key: bytes, purpose: bytes) -> bytes:

@@ -1,33 +1,31 @@
 """The ledger as the rest of the package sees it: each method is one transaction."""
 
 import os
+import pwd
 import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import sqlalchemy as sa
 
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
-from dp_spark.release.ledger import accounts, life, store
+from dp_spark.release.ledger import accounts, chain, life, revisions, store
 from dp_spark.release.ledger.accounts import Budget, BudgetChange
+from dp_spark.release.ledger.chain import Head, Verdict
 from dp_spark.release.ledger.claims import Claim, StagedOutcome
+from dp_spark.release.ledger.database import Database, database_of
+from dp_spark.release.ledger.decisions import Decision, decide
+from dp_spark.release.ledger.history import Entry, history
 from dp_spark.release.ledger.keys import require_master_key
 from dp_spark.release.ledger.records import ReleaseRecord, StoredFile, is_release, records, tables_of
-from dp_spark.release.ledger.reserve import Reservation, require_own_master_key, reserve
-from dp_spark.release.ledger.sqlite import (
-    create_database,
-    database_path,
-    erase_log,
-    ledger_engine,
-    reading,
-    require_ledger,
-    writing,
-)
+from dp_spark.release.ledger.reserve import Reservation, require_own_master_key, reserve, resume
+from dp_spark.release.ledger.sources import add_source, source_name
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 from dp_spark.release.ledger.steps import Stamp, step
 
 Clock = Callable[[], datetime]
+T = TypeVar("T")
 
 
 def utc_now() -> datetime:
@@ -35,13 +33,13 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def create_ledger(url: str, *, clock: Clock = utc_now) -> None:
-    """Make an empty ledger at `url`; one that exists stays as it is.
+def create_ledger(url: str, *, password: str | None = None, clock: Clock = utc_now) -> None:
+    """Make an empty ledger at `url`, or bring an older one to this version; nothing else is changed.
 
     Raises:
-        SetupRefused: the URL names no SQLite file, its directory is missing, or the file is no ledger.
+        SetupRefused: the URL names no database that can hold a ledger, or what is there is no ledger.
     """
-    create_database(database_path(url), _iso(clock()))
+    database_of(url, password).create(_iso(clock()))
 
 
 class Ledger:
@@ -51,26 +49,31 @@ class Ledger:
     release; only `stage` does not, because there the first to come wins.
     """
 
-    __slots__ = ("_clock", "_engine", "_master_key", "_path")
+    __slots__ = ("_clock", "_database", "_master_key")
 
-    def __init__(self, url: str, master_key: bytes, clock: Clock) -> None:
-        self._path = database_path(url)
-        self._engine = ledger_engine(self._path)
+    def __init__(self, database: Database, master_key: bytes, clock: Clock) -> None:
+        self._database = database
         self._master_key = require_master_key(master_key)
         self._clock = clock
 
     @classmethod
-    def open(cls, url: str, master_key: bytes, *, clock: Clock = utc_now) -> "Ledger":
+    def open(
+        cls, url: str, master_key: bytes, *, password: str | None = None, clock: Clock = utc_now
+    ) -> "Ledger":
         """The existing ledger at `url`.
 
         Raises:
             SetupRefused: it is missing, damaged, of another schema version, or used with another master key.
         """
-        ledger = cls(url, master_key, clock)
-        require_ledger(ledger._path)
-        with ledger._reading() as connection:
-            require_own_master_key(connection, master_key)
+        ledger = cls(database_of(url, password), master_key, clock)
+        ledger._database.require()
+        ledger._database.read(lambda connection: require_own_master_key(connection, master_key))
         return ledger
+
+    @property
+    def one_machine(self) -> bool:
+        """Whether only processes of this machine can use this ledger."""
+        return self._database.one_machine
 
     def set_budget(
         self,
@@ -89,8 +92,33 @@ class Ledger:
             SpecRefused: the population is no name.
         """
         change = BudgetChange(population, limit, unit, neighbours, reason)
-        with self._writing() as connection:
-            accounts.set_budget(connection, change, self._stamp().at)
+        self._write(lambda connection: accounts.set_budget(connection, change, self._stamp()))
+
+    def add_source(self, path: str, population: str) -> str:
+        """Register an input under a population; the name that it has in the ledger.
+
+        Raises:
+            BudgetRefused: the population is unknown.
+            LedgerRefused: the source belongs to another population.
+        """
+        source = source_name(path)
+        self._write(lambda connection: add_source(connection, source, population, self._stamp()))
+        return source
+
+    def populations(self) -> list[str]:
+        """The names of all accounts."""
+        column = store.accounts.c.population
+        return self._database.read(
+            lambda connection: list(connection.scalars(sa.select(column).order_by(column)))
+        )
+
+    def history(self, population: str) -> list[Entry]:
+        """All that happened to a population's budget.
+
+        Raises:
+            BudgetRefused: the ledger does not know it.
+        """
+        return self._database.read(lambda connection: history(connection, population))
 
     def budget(self, population: str) -> Budget:
         """Limit, charges and remainder of a population.
@@ -98,97 +126,132 @@ class Ledger:
         Raises:
             BudgetRefused: the ledger does not know it.
         """
-        with self._reading() as connection:
-            return accounts.budget(connection, population)
+        return self._database.read(lambda connection: accounts.budget(connection, population))
 
-    def reserve(
-        self,
-        release_id: ReleaseId,
-        *,
-        spec_digest: str,
-        plan_bytes: bytes,
-        tables: Mapping[str, bytes],
-        charge: PrivacyGuarantee,
-        unit: PrivacyUnit,
-        neighbours: Neighbours,
-    ) -> Claim:
+    def reserve(self, asked: Reservation) -> Claim:
         """Charge a new release, or resume a known one for nothing with its stored plan and a new fence.
 
         Raises:
-            BudgetRefused: the population is unknown or does not admit the charge.
-            LedgerRefused: the release is known with another spec, or the account counts another unit.
+            BudgetRefused: the population is unknown or stopped, or does not admit the charge.
+            LedgerRefused: the release is known with another spec, or was ended by a decision, or the account
+                counts another unit.
         """
-        asked = Reservation(release_id, spec_digest, plan_bytes, tables, charge, unit, neighbours)
-        with self._writing() as connection:
-            return reserve(connection, asked, self._master_key, self._stamp())
+        return self._write(lambda connection: reserve(connection, asked, self._master_key, self._stamp()))
+
+    def resume(self, release_id: ReleaseId) -> Claim:
+        """A new attempt at a known release, whatever its spec has become; for nothing.
+
+        Raises:
+            LedgerRefused: it is unknown, or was ended by a decision.
+            BudgetRefused: its population has stopped.
+        """
+        return self._write(lambda connection: resume(connection, release_id, self._stamp()))
+
+    def decide(self, release_id: ReleaseId, decision: Decision, reason: str) -> None:
+        """Record what somebody decided about a release, with the reason, and take the step it means.
+
+        Raises:
+            LedgerRefused: the release is unknown, its state does not allow that, or the reason is blank.
+        """
+        self._write(lambda connection: decide(connection, release_id, decision, reason, self._stamp()))
+        self._database.erase_log()
+
+    def current_revision(self, first: ReleaseId) -> ReleaseId:
+        """The revision that stands: the newest that was neither aborted nor abandoned."""
+        return self._database.read(lambda connection: revisions.current_revision(connection, first))
+
+    def revision_for(self, first: ReleaseId, reason: str) -> ReleaseId:
+        """The revision that was begun for this reason, or the next one.
+
+        Raises:
+            LedgerRefused: there is nothing to revise, or the newest revision is not ended.
+        """
+        return self._database.read(lambda connection: revisions.revision_for(connection, first, reason))
+
+    def head(self) -> Head | None:
+        """The newest link of the chain: kept elsewhere, it betrays a ledger that was put back."""
+        return self._database.read(chain.head)
+
+    def verify(self, kept: Head | None = None) -> Verdict:
+        """Compare every row with the chain."""
+        return self._database.read(lambda connection: chain.verify(connection, self._master_key, kept))
 
     def release_key(self, claim: Claim) -> bytes:
         """The 32 bytes from which all noise of the release comes; refused from STAGED on."""
-        with self._reading() as connection:
-            return life.release_key(connection, claim, self._master_key)
+        return self._database.read(lambda connection: life.release_key(connection, claim, self._master_key))
 
     def start_reading(self, claim: Claim) -> None:
         """To be called before the first raw byte; again after a crash."""
-        with self._writing() as connection:
-            step(connection, claim, ReleaseState.READING, self._stamp())
+        self._write(lambda connection: step(connection, claim, ReleaseState.READING, self._stamp()))
 
     def stage(self, claim: Claim, artefact_digest: str, artefact_path: str) -> StagedOutcome:
         """Offer an artefact; the first one offered is the release's, and the release key is destroyed."""
         mine = StoredFile(artefact_path, artefact_digest)
-        with self._writing() as connection:
-            artefact, won = life.stage(connection, claim, mine, self._stamp())
+        artefact, won = self._write(lambda connection: life.stage(connection, claim, mine, self._stamp()))
         return StagedOutcome(
             artefact=artefact,
             won=won,
             discard=None if artefact.path == mine.path else mine.path,
-            log_erased=erase_log(self._path),
+            log_erased=self._database.erase_log(),
         )
 
     def hold(self, claim: Claim, failed: Sequence[str]) -> None:
         """Note that the checks named in `failed` keep the artefact from being published."""
-        with self._writing() as connection:
-            life.hold(connection, claim, failed, self._stamp())
+        self._write(lambda connection: life.hold(connection, claim, failed, self._stamp()))
 
     def record_publication(self, claim: Claim, sink: str, target: str, artefact_digest: str) -> None:
         """Note that `sink` has the artefact at `target`; a second time changes nothing."""
         copy = StoredFile(target, artefact_digest)
-        with self._writing() as connection:
-            life.record_publication(connection, claim, sink, copy, self._stamp())
+        self._write(lambda connection: life.record_publication(connection, claim, sink, copy, self._stamp()))
 
     def publish(self, claim: Claim, sinks: Collection[str]) -> None:
         """Declare the release published; refused while one of its `sinks` is not recorded."""
-        with self._writing() as connection:
-            life.publish(connection, claim, sinks, self._stamp())
+        self._write(lambda connection: life.publish(connection, claim, sinks, self._stamp()))
 
     def seal(self, claim: Claim, *, statement_path: str, statement_digest: str) -> None:
         """Close the release with its statement; nothing follows."""
-        with self._writing() as connection:
-            life.seal(connection, claim, StoredFile(statement_path, statement_digest), self._stamp())
+        self._write(
+            lambda connection: life.seal(
+                connection, claim, StoredFile(statement_path, statement_digest), self._stamp()
+            )
+        )
 
     def find(self, release_id: ReleaseId) -> ReleaseRecord | None:
         """What is known of a release."""
-        with self._reading() as connection:
-            return next(iter(records(connection, is_release(release_id))), None)
+        return self._database.read(
+            lambda connection: next(iter(records(connection, is_release(release_id))), None)
+        )
 
     def tables(self, release_id: ReleaseId) -> Mapping[str, bytes]:
         """The noise tables that a release was reserved with; none for a release that is unknown."""
-        with self._reading() as connection:
-            return tables_of(connection, release_id)
+        return self._database.read(lambda connection: tables_of(connection, release_id))
 
     def releases(self, population: str) -> list[ReleaseRecord]:
         """All releases of a population in the order of their charges."""
-        with self._reading() as connection:
-            return records(connection, store.releases.c.population == population)
+        return self._database.read(
+            lambda connection: records(connection, store.releases.c.population == population)
+        )
 
-    def _reading(self) -> AbstractContextManager[sa.Connection]:
-        return reading(self._engine, self._path)
+    def _write(self, action: Callable[[sa.Connection], T]) -> T:
+        """The action's result in one transaction, of which the chain's next link tells."""
 
-    def _writing(self) -> AbstractContextManager[sa.Connection]:
-        return writing(self._engine, self._path)
+        def linked(connection: sa.Connection) -> T:
+            result = action(connection)
+            chain.append_link(connection, self._master_key, self._stamp().at)
+            return result
+
+        return self._database.write(linked)
 
     def _stamp(self) -> Stamp:
-        return Stamp(at=_iso(self._clock()), host=socket.gethostname(), pid=os.getpid())
+        return Stamp(at=_iso(self._clock()), host=socket.gethostname(), pid=os.getpid(), os_user=_os_user())
 
 
 def _iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _os_user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container's user often has no name
+        return str(os.getuid())

@@ -5,9 +5,10 @@ from collections.abc import Collection, Sequence
 import sqlalchemy as sa
 
 from dp_spark.errors import LedgerRefused
-from dp_spark.release.ledger import store
+from dp_spark.release.ledger import rows, store
 from dp_spark.release.ledger.claims import Claim
-from dp_spark.release.ledger.keys import WRAPPED_BYTES, unwrap_key
+from dp_spark.release.ledger.decisions import destroy_key
+from dp_spark.release.ledger.keys import unwrap_key
 from dp_spark.release.ledger.records import PublicationState, StoredFile, is_release, stored_file
 from dp_spark.release.ledger.states import ReleaseState
 from dp_spark.release.ledger.steps import (
@@ -56,19 +57,18 @@ def stage(
     """
     columns = store.releases.c
     here = is_release(claim.release_id)
-    took = connection.execute(
-        sa.update(store.releases)
-        .where(here, columns.state == ReleaseState.READING.value, columns.fence >= claim.fence)
-        .values(
-            state=ReleaseState.STAGED.value,
-            artefact_digest=artefact.digest,
-            artefact_path=artefact.path,
-            artefact_fence=claim.fence,
-        )
+    took = rows.update(
+        connection,
+        store.releases,
+        sa.and_(here, columns.state == ReleaseState.READING.value, columns.fence >= claim.fence),
+        state=ReleaseState.STAGED.value,
+        artefact_digest=artefact.digest,
+        artefact_path=artefact.path,
+        artefact_fence=claim.fence,
     )
     row = release_row(connection, claim)
-    if took.rowcount == 1:
-        _destroy_key(connection, row.id)
+    if took == 1:
+        destroy_key(connection, row.id)
         record_step(connection, row.id, Move(ReleaseState.READING, ReleaseState.STAGED, claim.fence), stamp)
     staged = stored_file(row.artefact_path, row.artefact_digest)
     if staged is None:
@@ -108,7 +108,7 @@ def record_publication(
     if row.state not in _PUBLISHING:
         raise illegal_step(claim, ReleaseState(row.state), ReleaseState.PUBLISHED)
     values = {"release": row.id, "sink": sink, "target": copy.path, "state": PublicationState.COPIED.value}
-    connection.execute(sa.insert(table).values(**values, artefact_digest=copy.digest, at=stamp.at))
+    rows.insert(connection, table, **values, artefact_digest=copy.digest, at=stamp.at)
 
 
 def publish(connection: sa.Connection, claim: Claim, sinks: Collection[str], stamp: Stamp) -> None:
@@ -144,12 +144,6 @@ def seal(connection: sa.Connection, claim: Claim, statement: StoredFile, stamp: 
         statement_path=statement.path,
         statement_digest=statement.digest,
     )
-
-
-def _destroy_key(connection: sa.Connection, release: int) -> None:
-    # Zeros of the same length, not NULL: the row is overwritten where it stands (see store.release_keys).
-    keys = store.release_keys
-    connection.execute(sa.update(keys).where(keys.c.release == release).values(wrapped=bytes(WRAPPED_BYTES)))
 
 
 def _other_copy(claim: Claim, sink: str, what: str) -> LedgerRefused:

@@ -4,15 +4,19 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from dp_spark.errors import LedgerRefused, Refusal, SetupRefused
-from dp_spark.release.ledger import store
+from dp_spark.release.ledger import schema
+
+T = TypeVar("T")
 
 _BUSY_SECONDS = 30
 _CHECKPOINT_TRIES = 10
@@ -26,24 +30,59 @@ _PRAGMAS = (
     "secure_delete=ON",
 )
 _WRITES = "ledger_writes"
-_INIT = "dp-spark ledger init"
 
 
-def database_path(url: str) -> Path:
+@dataclass(frozen=True, slots=True)
+class SqliteDatabase:
+    """The ledger in the file at `path`; its engine remembers how statements compile."""
+
+    path: Path
+    engine: sa.Engine
+
+    @property
+    def one_machine(self) -> bool:
+        """Locks of the file system are trusted on one machine only."""
+        return True
+
+    def exists(self) -> bool:
+        """Whether there is a file."""
+        return self.path.exists()
+
+    def create(self, created_at: str) -> None:
+        """Make the file, or bring an older ledger in it to this version."""
+        create_database(self.path, created_at)
+
+    def require(self) -> None:
+        """Check that the file is a whole ledger of this version."""
+        require_ledger(self.path)
+
+    def read(self, action: Callable[[sa.Connection], T]) -> T:
+        """The action's result over one snapshot."""
+        with reading(self.engine, self.path) as connection:
+            return action(connection)
+
+    def write(self, action: Callable[[sa.Connection], T]) -> T:
+        """The action's result in one transaction that holds the write lock from its first statement on."""
+        with writing(self.engine, self.path) as connection:
+            return action(connection)
+
+    def erase_log(self) -> bool:
+        """Cut the write-ahead log to nothing; whether that succeeded at once."""
+        return erase_log(self.path)
+
+
+def database_path(parsed: sa.URL) -> Path:
     """The file that a `sqlite:///PATH` URL names.
 
     Raises:
-        SetupRefused: the URL cannot be read, names no file or another database.
+        SetupRefused: it names none.
     """
-    try:
-        parsed = sa.make_url(url)
-    except sa.exc.ArgumentError:
-        raise _bad_url("the ledger URL cannot be read") from None
-    shown = parsed.render_as_string(hide_password=True)
-    if parsed.get_backend_name() != "sqlite":
-        raise _bad_url(f"ledger URL {shown!r} does not name SQLite")
     if not parsed.database or parsed.database.startswith((":", "file:")):
-        raise _bad_url(f"ledger URL {shown!r} names no file, and a ledger must outlive the process")
+        raise SetupRefused(
+            "ledger_url",
+            f"ledger URL {parsed.render_as_string()!r} names no file, and a ledger must outlive the process",
+            way_out="write sqlite:///PATH in the profile",
+        )
     return Path(parsed.database).absolute()
 
 
@@ -54,7 +93,7 @@ def create_database(path: Path, created_at: str) -> None:
         SetupRefused: the directory is missing, or the file is no ledger of this version.
     """
     if path.exists():
-        require_ledger(path)
+        _bring_up_to_date(path, created_at)
         return
     if not path.parent.is_dir():
         raise SetupRefused(
@@ -89,25 +128,27 @@ def require_ledger(path: Path) -> None:
         SetupRefused: it is missing, damaged, no ledger, or of another version.
     """
     if not path.is_file():
-        raise SetupRefused("ledger_missing", f"there is no ledger at {str(path)!r}", way_out=_INIT)
+        raise SetupRefused("ledger_missing", f"there is no ledger at {str(path)!r}", way_out=schema.INIT)
+    schema.require_current(*_seen(path), repr(str(path)))
+
+
+def _seen(path: Path) -> tuple[set[str], str | None]:
+    """The tables and the version of a file that is whole; nothing is written."""
     with database_errors(path), closing(_connect(path)) as connection:
         if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise _damaged(path)
-        known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'ledger_meta'").fetchone()
-        versions = connection.execute("SELECT schema_version FROM ledger_meta").fetchall() if known else []
-    if not versions:
-        raise SetupRefused(
-            "not_a_ledger",
-            f"{str(path)!r} is a database but no dp_spark ledger",
-            way_out=f"name another file in the profile, then {_INIT}",
-        )
-    if versions != [(store.SCHEMA_VERSION,)]:
-        raise SetupRefused(
-            "ledger_version",
-            f"the ledger at {str(path)!r} has schema version {versions[0][0]}; "
-            f"this dp_spark reads version {store.SCHEMA_VERSION}",
-            way_out="use the dp_spark version that wrote this ledger",
-        )
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        known = schema.VERSION_TABLE in tables
+        version = connection.execute(schema.VERSION_QUERY).fetchone() if known else None
+    return tables, version and version[0]
+
+
+def _bring_up_to_date(path: Path, created_at: str) -> None:
+    tables, version = _seen(path)
+    if schema.is_ledger(tables) and version in {None, *schema.REVISIONS[:-1]}:
+        with writing(ledger_engine(path), path) as connection:
+            schema.upgrade(connection, created_at)
+    require_ledger(path)
 
 
 def ledger_engine(path: Path) -> sa.Engine:
@@ -182,15 +223,7 @@ def _begin(connection: sa.Connection) -> None:
 def _fill(path: Path, created_at: str) -> None:
     engine = ledger_engine(path)
     with writing(engine, path) as connection:
-        store.metadata.create_all(connection)
-        for table in store.APPEND_ONLY:
-            for verb in ("UPDATE", "DELETE"):
-                connection.exec_driver_sql(
-                    f"CREATE TRIGGER {table.name}_no_{verb.lower()} BEFORE {verb} ON {table.name} "
-                    f"BEGIN SELECT RAISE(ABORT, '{table.name} is append-only'); END"
-                )
-        row = {"id": 1, "schema_version": store.SCHEMA_VERSION, "created_at": created_at}
-        connection.execute(sa.insert(store.ledger_meta).values(row))
+        schema.upgrade(connection, created_at)
 
 
 def _sync_directory(directory: Path) -> None:
@@ -199,10 +232,6 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _bad_url(message: str) -> SetupRefused:
-    return SetupRefused("ledger_url", message, way_out="write sqlite:///PATH in the profile")
 
 
 def _damaged(path: Path) -> SetupRefused:

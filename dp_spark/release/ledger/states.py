@@ -18,16 +18,26 @@ class ReleaseState(StrEnum):
     STAGED = "staged"  # the artefact is chosen and the release key is gone
     HELD = "held"  # a gate failed on the artefact
     PUBLISHED = "published"  # every declared sink has the artefact
-    SEALED = "sealed"  # the statement is written; nothing follows
+    SEALED = "sealed"  # the statement is written
+    ABORTED = "aborted"  # before anything was read, by decision; the charge was given back
+    ABANDONED = "abandoned"  # held, and never to be published, by decision; the charge stands
+    BURNED = "burned"  # the key leaked; the population stops
 
 
+# Nothing is under way here.
+ENDED = frozenset({ReleaseState.SEALED, ReleaseState.ABORTED, ReleaseState.ABANDONED, ReleaseState.BURNED})
+_BURNED = frozenset({ReleaseState.BURNED})
 _SUCCESSORS: dict[ReleaseState, frozenset[ReleaseState]] = {
-    ReleaseState.RESERVED: frozenset({ReleaseState.READING}),
-    ReleaseState.READING: frozenset({ReleaseState.READING, ReleaseState.STAGED}),
-    ReleaseState.STAGED: frozenset({ReleaseState.HELD, ReleaseState.PUBLISHED}),
-    ReleaseState.HELD: frozenset({ReleaseState.HELD, ReleaseState.PUBLISHED}),
-    ReleaseState.PUBLISHED: frozenset({ReleaseState.SEALED}),
-    ReleaseState.SEALED: frozenset(),
+    ReleaseState.RESERVED: frozenset({ReleaseState.READING, ReleaseState.ABORTED}) | _BURNED,
+    ReleaseState.READING: frozenset({ReleaseState.READING, ReleaseState.STAGED}) | _BURNED,
+    ReleaseState.STAGED: frozenset({ReleaseState.HELD, ReleaseState.PUBLISHED}) | _BURNED,
+    ReleaseState.HELD: frozenset({ReleaseState.HELD, ReleaseState.PUBLISHED, ReleaseState.ABANDONED})
+    | _BURNED,
+    ReleaseState.PUBLISHED: frozenset({ReleaseState.SEALED}) | _BURNED,
+    ReleaseState.SEALED: _BURNED,
+    ReleaseState.ABORTED: frozenset(),
+    ReleaseState.ABANDONED: _BURNED,
+    ReleaseState.BURNED: frozenset(),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dp_spark.errors import LedgerRefused
-from dp_spark.release.ledger import store
+from dp_spark.release.ledger import rows, store
 from dp_spark.release.ledger.claims import Claim
 from dp_spark.release.ledger.records import is_release
 from dp_spark.release.ledger.states import ReleaseState, successors
@@ -16,11 +16,12 @@ from dp_spark.release.ledger.states import ReleaseState, successors
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """When and where a step was made; never a reason for anything."""
+    """When, where and by whom a step was made; never a reason for anything."""
 
     at: str
     host: str
     pid: int
+    os_user: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,7 @@ def step(
         raise illegal_step(claim, state, to)
     columns = store.releases.c
     unchanged = sa.and_(columns.id == row.id, columns.state == row.state, columns.fence == claim.fence)
-    changed = connection.execute(sa.update(store.releases).where(unchanged).values(state=to.value, **values))
-    if changed.rowcount != 1:
+    if rows.update(connection, store.releases, unchanged, state=to.value, **values) != 1:
         raise _superseded(claim, claim.fence + 1)
     record_step(connection, row.id, Move(state, to, claim.fence, failed_checks), stamp)
 
@@ -99,7 +99,7 @@ def record_step(connection: sa.Connection, release: int, move: Move, stamp: Stam
         "host": stamp.host,
         "pid": stamp.pid,
     }
-    connection.execute(sa.insert(store.events).values(line))
+    rows.insert(connection, store.events, **line)
 
 
 def illegal_step(claim: Claim, state: ReleaseState, to: ReleaseState) -> LedgerRefused:

@@ -1,11 +1,9 @@
-"""The ledger's tables.
+"""The ledger's tables, as the newest migration leaves them.
 
 Fractions are stored as `n/d`, times as UTC ISO text, states as their names, a unit as its one text.
 """
 
 import sqlalchemy as sa
-
-SCHEMA_VERSION = 2
 
 metadata = sa.MetaData(
     naming_convention={
@@ -29,7 +27,6 @@ ledger_meta = sa.Table(
     "ledger_meta",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("schema_version", sa.Integer, nullable=False),
     _text("created_at"),
     sa.Column("master_key_check", sa.LargeBinary),  # set by the first reservation
 )
@@ -77,6 +74,8 @@ releases = sa.Table(
     _text("statement_digest", nullable=True),
     _text("statement_path", nullable=True),
     sa.Column("plan", sa.LargeBinary, nullable=False),
+    _text("revision_reason", nullable=True),  # of a revision after the first
+    _text("source", nullable=True),
     sa.UniqueConstraint("population", "name", "period_key", "revision"),
 )
 
@@ -132,4 +131,31 @@ events = sa.Table(
     sa.Column("pid", sa.Integer, nullable=False),
 )
 
-APPEND_ONLY = (budget_changes, events)
+decisions = sa.Table(
+    "decisions",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("release", sa.ForeignKey("releases.id"), nullable=False),
+    _text("decision"),
+    _text("reason"),
+    _text("os_user"),
+    _text("at"),
+)
+
+sources = sa.Table(
+    "sources",
+    metadata,
+    sa.Column("path", sa.String(1000), primary_key=True),
+    sa.Column("population", sa.ForeignKey("accounts.population"), nullable=False),
+    _text("os_user"),
+    _text("at"),
+)
+
+links = sa.Table(
+    "links",
+    metadata,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    _text("touched"),  # JSON list of [table, primary key, digest of the row]
+    _text("at"),
+    _text("mac"),
+)

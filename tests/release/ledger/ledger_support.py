@@ -2,16 +2,26 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from postgres_server import Server
+
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
-from dp_spark.release.ledger import Claim, Ledger, ReleaseId, ReleaseState
+from dp_spark.release.ledger import Claim, Decision, Ledger, ReleaseId, ReleaseState, Reservation
 
 MASTER_KEY = bytes(range(32))
 POPULATION = "nyc_planes"
 TAILNUM = PrivacyUnit(("tailnum",))
 SINK = "parquet"
+# From charge to seal; and where a decision leads from there.
+LINE = list(ReleaseState)[: list(ReleaseState).index(ReleaseState.SEALED) + 1]
+AFTER = {
+    ReleaseState.ABORTED: (ReleaseState.RESERVED, Decision.ABORT),
+    ReleaseState.ABANDONED: (ReleaseState.HELD, Decision.ABANDON),
+    ReleaseState.BURNED: (ReleaseState.READING, Decision.BURN),
+}
 
 
 def guarantee(epsilon, delta=0):
@@ -20,6 +30,35 @@ def guarantee(epsilon, delta=0):
 
 def url_of(path: Path) -> str:
     return f"sqlite:///{path}"
+
+
+@dataclass(frozen=True)
+class SqlitePlace:
+    """A ledger in a file, and the way behind its back."""
+
+    path: Path
+
+    @property
+    def url(self) -> str:
+        return url_of(self.path)
+
+    def sql(self, statement: str, *values):
+        return sql(self.path, statement, *values)
+
+
+@dataclass(frozen=True)
+class PostgresPlace:
+    """A ledger in a database of the server, and the way behind its back."""
+
+    server: Server
+    database: str
+
+    @property
+    def url(self) -> str:
+        return self.server.url(self.database)
+
+    def sql(self, statement: str, *values):
+        return self.server.run(statement.replace("?", "%s"), *values, database=self.database)
 
 
 def fund(ledger: Ledger, epsilon, delta=0, population=POPULATION):
@@ -42,11 +81,16 @@ def reserve(ledger: Ledger, period="2013-01-01", **changes) -> Claim:
         "neighbours": Neighbours.ADD_REMOVE,
     }
     release_id = changes.pop("release_id", ReleaseId(POPULATION, "flights", period))
-    return ledger.reserve(release_id, **(asked | changes))
+    return ledger.reserve(Reservation(release_id, **(asked | changes)))
 
 
 def brought_to(ledger: Ledger, state: ReleaseState, period="2013-01-01") -> Claim:
-    """A claim, the newest one, on a release that the ledger's own steps brought to `state`."""
+    """A claim on a release that the ledger's own steps, or a decision after them, brought to `state`."""
+    if state in AFTER:
+        before, decision = AFTER[state]
+        claim = brought_to(ledger, before, period)
+        ledger.decide(claim.release_id, decision, "decided by the board")
+        return claim
     claim = reserve(ledger, period)
     steps = {
         ReleaseState.READING: lambda: ledger.start_reading(claim),
@@ -55,7 +99,7 @@ def brought_to(ledger: Ledger, state: ReleaseState, period="2013-01-01") -> Clai
         ReleaseState.PUBLISHED: lambda: publish(ledger, claim),
         ReleaseState.SEALED: lambda: ledger.seal(claim, statement_path="s.html", statement_digest="s"),
     }
-    for each in list(ReleaseState)[1 : list(ReleaseState).index(state) + 1]:
+    for each in LINE[1 : LINE.index(state) + 1]:
         steps[each]()
     return claim
 
@@ -66,6 +110,6 @@ def publish(ledger: Ledger, claim: Claim):
 
 
 def sql(path: Path, statement: str, *values):
-    """Run a statement behind the ledger's back."""
+    """The rows of a statement on an SQLite file."""
     with closing(sqlite3.connect(path)) as connection, connection:
         return connection.execute(statement, values).fetchall()

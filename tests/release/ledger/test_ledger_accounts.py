@@ -1,7 +1,7 @@
 from fractions import Fraction
 
 import pytest
-from ledger_support import POPULATION, TAILNUM, fund, guarantee, reserve, sql
+from ledger_support import POPULATION, TAILNUM, fund, guarantee, reserve
 
 from dp_spark.errors import BudgetRefused, LedgerRefused, SpecRefused
 from dp_spark.guarantee import Every, Neighbours, PrivacyUnit
@@ -65,11 +65,11 @@ def test_the_refusal_says_what_was_asked_what_is_left_and_what_would_fit(ledger)
     assert "limit to epsilon = 1.1 and delta = 0.000001" in refused.value.way_out
 
 
-def test_a_refused_charge_leaves_no_trace(ledger, path):
+def test_a_refused_charge_leaves_no_trace(ledger, place):
     with pytest.raises(BudgetRefused):
         reserve(ledger, charge=guarantee(2))
     tables = ("releases", "release_keys", "noise_tables", "events")
-    assert all(sql(path, f"SELECT count(*) FROM {table}") == [(0,)] for table in tables)
+    assert all(place.sql(f"SELECT count(*) FROM {table}") == [(0,)] for table in tables)
 
 
 def test_populations_do_not_share_a_limit(ledger):
@@ -102,18 +102,21 @@ def test_a_limit_lowered_under_what_is_spent_leaves_nothing(ledger):
     assert "nothing fits" in refused.value.way_out
 
 
-def test_every_change_of_a_limit_is_kept(ledger, path):
+def test_every_change_of_a_limit_is_kept(ledger, place):
     fund(ledger, 2, "1e-6")
-    rows = sql(path, "SELECT old_epsilon, new_epsilon, reason, os_user <> '' FROM budget_changes ORDER BY id")
-    assert rows == [(None, "1/1", "decided by the board", 1), ("1/1", "2/1", "decided by the board", 1)]
+    rows = place.sql("SELECT old_epsilon, new_epsilon, reason, os_user = '' FROM budget_changes ORDER BY id")
+    assert rows == [
+        (None, "1/1", "decided by the board", False),
+        ("1/1", "2/1", "decided by the board", False),
+    ]
 
 
 @pytest.mark.parametrize("verb", ["UPDATE {} SET at = ''", "DELETE FROM {}"])
 @pytest.mark.parametrize("table", ["budget_changes", "events"])
-def test_histories_are_append_only(ledger, path, table, verb):
+def test_histories_are_append_only(ledger, place, table, verb):
     reserve(ledger)
     with pytest.raises(Exception, match="append-only"):
-        sql(path, verb.format(table))
+        place.sql(verb.format(table))
 
 
 OTHERS = [

@@ -18,10 +18,10 @@ def open_code(path):
     return refused.value.code
 
 
-def test_creating_a_ledger_again_keeps_it(ledger, path):
-    reserve(ledger)
+def test_creating_a_ledger_again_keeps_it(file_ledger, path):
+    reserve(file_ledger)
     create_ledger(url_of(path))
-    assert ledger.budget(POPULATION).spent.epsilon > 0
+    assert file_ledger.budget(POPULATION).spent.epsilon > 0
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
@@ -64,10 +64,10 @@ def test_opening_never_creates_a_ledger(path):
     assert not path.exists()
 
 
-def test_a_ledger_that_vanishes_is_not_created_anew(ledger, path):
+def test_a_ledger_that_vanishes_is_not_created_anew(file_ledger, path):
     path.unlink()
     with pytest.raises(SetupRefused) as refused:
-        reserve(ledger)
+        reserve(file_ledger)
     assert refused.value.code == "ledger_unavailable"
     assert not path.exists()
 
@@ -90,49 +90,56 @@ def test_another_database_is_refused_and_left_alone(path):
     assert path.read_bytes() == before
 
 
-def test_another_schema_version_is_refused(ledger, path):
-    sql(path, "UPDATE ledger_meta SET schema_version = 1")
+def test_another_schema_version_is_refused(file_ledger, path):
+    sql(path, "UPDATE alembic_version SET version_num = '9999'")
     assert open_code(path) == "ledger_version"
 
 
 @pytest.mark.parametrize("where", [0, 100, 4096 + 1, 8 * 4096])
-def test_a_damaged_file_is_refused(ledger, path, where):
-    reserve(ledger, plan_bytes=bytes(20_000))
+def test_a_damaged_file_is_refused(file_ledger, path, where):
+    reserve(file_ledger, plan_bytes=bytes(20_000))
     with path.open("r+b") as file:
         file.seek(where)
         file.write(os.urandom(4000))
     assert open_code(path) == "ledger_damaged"
 
 
-def test_a_truncated_file_is_refused(ledger, path):
-    reserve(ledger, plan_bytes=bytes(20_000))
+def test_a_truncated_file_is_refused(file_ledger, path):
+    reserve(file_ledger, plan_bytes=bytes(20_000))
     os.truncate(path, path.stat().st_size // 2)
     assert open_code(path) == "ledger_damaged"
 
 
-def test_damage_under_an_open_ledger_is_refused(ledger, path):
+def test_damage_under_an_open_ledger_is_refused(file_ledger, path):
     path.write_bytes(b"x" * path.stat().st_size)
     with pytest.raises(SetupRefused) as refused:
-        reserve(ledger)
+        reserve(file_ledger)
     assert refused.value.code == "ledger_damaged"
 
 
-def test_a_locked_ledger_is_a_refusal(ledger, path, monkeypatch):
+def test_a_locked_ledger_is_a_refusal(file_ledger, path, monkeypatch):
     monkeypatch.setattr(sqlite, "_PRAGMAS", ("busy_timeout=50",))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerRefused) as refused:
-            reserve(ledger)
+            reserve(file_ledger)
         assert refused.value.code == "ledger_busy"
-        assert ledger.budget(POPULATION).spent.epsilon == 0
-    assert reserve(ledger).charged_now
+        assert file_ledger.budget(POPULATION).spent.epsilon == 0
+    assert reserve(file_ledger).charged_now
 
 
 @pytest.mark.parametrize(
     "url",
-    ["sqlite://", "sqlite:///:memory:", "sqlite:///file:x?uri=true", "no url", "postgresql://u:hunter2@h/d"],
+    [
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:///file:x?uri=true",
+        "no url",
+        "postgresql://u:hunter2@h/d",
+        "postgresql+psycopg://u:hunter2@h/d",
+    ],
 )
-def test_a_url_that_names_no_sqlite_file_is_refused_without_its_password(url):
+def test_a_url_that_names_no_ledger_is_refused_without_its_password(url):
     with pytest.raises(SetupRefused) as refused:
         create_ledger(url)
     assert refused.value.code == "ledger_url"
@@ -155,12 +162,12 @@ def test_a_path_with_signs_that_urls_use_is_a_path(tmp_path):
         ("secure_delete", 1),
     ],
 )
-def test_every_connection_has_the_settings(ledger, path, pragma, value):
+def test_every_connection_has_the_settings(file_ledger, path, pragma, value):
     with ledger_engine(path).connect() as connection:
         assert connection.exec_driver_sql(f"PRAGMA {pragma}").scalar() == value
 
 
-def test_an_error_text_carries_no_parameters(ledger, path):
+def test_an_error_text_carries_no_parameters(file_ledger, path):
     with pytest.raises(Exception, match="hidden") as refused, ledger_engine(path).begin() as connection:
         connection.exec_driver_sql("INSERT INTO release_keys VALUES (?, ?)", (99, b"wrapped-key-bytes"))
     assert "wrapped-key-bytes" not in str(refused.value)

@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from ledger_support import POPULATION, SINK, brought_to, guarantee, publish, reserve, sql
+from ledger_support import LINE, POPULATION, SINK, brought_to, guarantee, publish, reserve
 
 from dp_spark.errors import LedgerRefused, SetupRefused
 from dp_spark.release.ledger import Ledger, ReleaseId, ReleaseState, StoredFile
@@ -21,7 +21,7 @@ def state(ledger):
 
 
 @pytest.mark.parametrize("to", STEPS)
-@pytest.mark.parametrize("start", ReleaseState)
+@pytest.mark.parametrize("start", LINE)
 def test_a_step_is_taken_exactly_where_it_is_legal(ledger, start, to):
     claim = brought_to(ledger, start)
     if to in successors(start):
@@ -34,7 +34,7 @@ def test_a_step_is_taken_exactly_where_it_is_legal(ledger, start, to):
         assert state(ledger) is start
 
 
-@pytest.mark.parametrize("start", ReleaseState)
+@pytest.mark.parametrize("start", LINE)
 def test_a_release_is_staged_once_and_only_after_reading(ledger, start):
     claim = brought_to(ledger, start)
     if start is ReleaseState.RESERVED:
@@ -48,7 +48,7 @@ def test_a_release_is_staged_once_and_only_after_reading(ledger, start):
         assert state(ledger) is (ReleaseState.STAGED if fresh else start)
 
 
-@pytest.mark.parametrize("start", ReleaseState)
+@pytest.mark.parametrize("start", LINE)
 def test_reserving_again_resumes_without_a_charge(ledger, start):
     first = brought_to(ledger, start)
     again = reserve(ledger, plan_bytes=b"plan of a newer library", tables={}, charge=guarantee("0.9"))
@@ -66,7 +66,7 @@ def test_a_resumed_attempt_sees_artefact_and_statement(ledger):
     assert claim.statement == StoredFile("s.html", "s")
 
 
-@pytest.mark.parametrize("start", ReleaseState)
+@pytest.mark.parametrize("start", LINE)
 def test_another_spec_under_the_same_id_is_refused(ledger, start):
     brought_to(ledger, start)
     with pytest.raises(LedgerRefused) as refused:
@@ -121,10 +121,10 @@ def test_a_loser_with_the_winners_path_has_nothing_to_discard(ledger):
     assert (outcome.won, outcome.discard) == (False, None)
 
 
-def test_a_claim_of_a_later_ledger_is_unknown_to_a_restored_one(ledger, path):
+def test_a_claim_of_a_later_ledger_is_unknown_to_a_restored_one(ledger, place):
     claim = brought_to(ledger, ReleaseState.READING)
     newest = reserve(ledger)
-    sql(path, "UPDATE releases SET fence = 1")
+    place.sql("UPDATE releases SET fence = 1")
     for step in (ledger.start_reading, lambda claim: ledger.stage(claim, "d", "p")):
         with pytest.raises(LedgerRefused) as refused:
             step(newest)
@@ -181,28 +181,28 @@ def test_nothing_is_published_before_it_is_staged(ledger):
         ledger.record_publication(claim, SINK, "out/flights", "digest-1")
 
 
-def test_a_record_holds_the_whole_story(ledger, path):
+def test_a_record_holds_the_whole_story(ledger, place):
     brought_to(ledger, ReleaseState.SEALED)
     reserve(ledger, "2013-01-02")
     first, second = ledger.releases(POPULATION)
     assert (first.release_id, second.state) == (FLIGHTS, ReleaseState.RESERVED)
-    assert [event.to_state for event in first.events] == list(ReleaseState)
+    assert [event.to_state for event in first.events] == LINE
     assert (first.charge, first.plan_bytes) == (guarantee("0.1"), b"plan-1")
     assert [copy.target for copy in first.publications] == ["out/flights"]
     assert first.reserved_at.utcoffset().total_seconds() == 0
     assert ledger.find(ReleaseId(POPULATION, "flights", "never")) is None
 
 
-def test_equal_tables_are_stored_once(ledger, path):
+def test_equal_tables_are_stored_once(ledger, place):
     reserve(ledger, "day-0", tables={"a": b"same", "b": b"same"})
     reserve(ledger, "day-1", tables={"a": b"same", "c": b"other"})
-    assert sql(path, "SELECT count(*) FROM noise_tables") == [(2,)]
+    assert place.sql("SELECT count(*) FROM noise_tables") == [(2,)]
     assert reserve(ledger, "day-1").tables == {"a": b"same", "c": b"other"}
 
 
-def test_a_damaged_noise_table_is_refused(ledger, path):
+def test_a_damaged_noise_table_is_refused(ledger, place):
     reserve(ledger)
-    sql(path, "UPDATE noise_tables SET body = x'00'")
+    place.sql("UPDATE noise_tables SET body = ?", b"0")
     for read in (reserve, lambda ledger: ledger.tables(FLIGHTS)):
         with pytest.raises(SetupRefused) as refused:
             read(ledger)
@@ -219,8 +219,8 @@ def test_a_sealed_release_still_tells_its_tables(ledger):
     "moment",
     [datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC), datetime(2026, 1, 1)],
 )
-def test_no_step_depends_on_the_clock(ledger, path, moment):
-    backwards = Ledger.open(f"sqlite:///{path}", bytes(range(32)), clock=lambda: moment)
+def test_no_step_depends_on_the_clock(ledger, place, moment):
+    backwards = Ledger.open(place.url, bytes(range(32)), clock=lambda: moment)
     reserve(ledger)
     brought_to(backwards, ReleaseState.SEALED)
     assert state(backwards) is ReleaseState.SEALED

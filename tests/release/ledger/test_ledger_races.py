@@ -65,23 +65,23 @@ def race():
 
 
 @pytest.mark.parametrize(("epsilon", "fit"), [("0.6", 1), ("0.3", 3), ("0.125", 8)])
-def test_of_eight_releases_at_once_exactly_those_that_fit_are_charged(ledger, path, race, epsilon, fit):
-    answers = race(_reserve, [(url_of(path), f"day-{racer}", epsilon) for racer in range(RACERS)])
+def test_of_eight_releases_at_once_exactly_those_that_fit_are_charged(ledger, place, race, epsilon, fit):
+    answers = race(_reserve, [(place.url, f"day-{racer}", epsilon) for racer in range(RACERS)])
     assert sum(answer is not None for answer in answers) == fit
     assert ledger.budget(POPULATION).spent.epsilon == fit * guarantee(epsilon).epsilon
     assert len(ledger.releases(POPULATION)) == fit
 
 
-def test_eight_attempts_at_one_release_take_one_charge_and_eight_fences(ledger, path, race):
-    answers = race(_reserve, [(url_of(path), "day-0", "0.3")] * RACERS)
+def test_eight_attempts_at_one_release_take_one_charge_and_eight_fences(ledger, place, race):
+    answers = race(_reserve, [(place.url, "day-0", "0.3")] * RACERS)
     assert sorted(fence for fence, _, _ in answers) == list(range(1, RACERS + 1))
     assert sum(charged for _, charged, _ in answers) == 1
     assert ledger.budget(POPULATION).spent.epsilon == guarantee("0.3").epsilon
 
 
-def test_of_eight_attempts_that_stage_at_once_one_wins_and_all_learn_its_artefact(ledger, path, race):
+def test_of_eight_attempts_that_stage_at_once_one_wins_and_all_learn_its_artefact(ledger, place, race):
     claims = [brought_to(ledger, ReleaseState.READING)] + [reserve(ledger) for _ in range(RACERS - 1)]
-    answers = race(_stage, [(url_of(path), claim, f"staging/{claim.fence}") for claim in claims])
+    answers = race(_stage, [(place.url, claim, f"staging/{claim.fence}") for claim in claims])
     winner = ledger.find(claims[0].release_id).artefact.path
     assert sum(won for won, _, _ in answers) == 1
     assert {artefact for _, artefact, _ in answers} == {winner}
@@ -90,21 +90,26 @@ def test_of_eight_attempts_that_stage_at_once_one_wins_and_all_learn_its_artefac
     )
 
 
-def test_eight_processes_may_create_one_ledger(path, race):
+def test_eight_processes_may_create_one_file(path, race):
     assert race(_create, [(url_of(path), racer) for racer in range(RACERS)]) == [[]] * RACERS
     assert list(path.parent.glob(".*")) == []
 
 
+def test_eight_processes_may_create_one_ledger_in_a_database(postgres, race):
+    url = postgres.url(postgres.new_database())
+    assert race(_create, [(url, racer) for racer in range(RACERS)]) == [[]] * RACERS
+
+
 @pytest.mark.parametrize("known", [False, True])
-def test_a_process_killed_before_its_commit_neither_loses_nor_doubles_a_charge(ledger, path, known):
+def test_a_process_killed_before_its_commit_neither_loses_nor_doubles_a_charge(ledger, place, known):
     if known:
         reserve(ledger)
     context = multiprocessing.get_context("spawn")
-    victim = context.Process(target=_die_at_commit, args=(url_of(path), "2013-01-01"))
+    victim = context.Process(target=_die_at_commit, args=(place.url, "2013-01-01"))
     victim.start()
     victim.join(timeout=30)
     assert victim.exitcode == -signal.SIGKILL
-    survivor = Ledger.open(url_of(path), MASTER_KEY)
+    survivor = Ledger.open(place.url, MASTER_KEY)
     spent = survivor.budget(POPULATION).spent.epsilon
     assert spent == (guarantee("0.1").epsilon if known else 0)
     claim = reserve(survivor)

@@ -1,0 +1,101 @@
+"""All that happened to a population's budget, line by line, for people and auditors."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import sqlalchemy as sa
+
+from dp_spark.release.ledger import store
+from dp_spark.release.ledger.accounts import budget
+from dp_spark.release.ledger.exact import decode
+from dp_spark.release.ledger.records import records
+from dp_spark.release.ledger.states import ReleaseState
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that happened.
+
+    Attributes:
+        what: `limit` for a change of the limit, `source`, the name of a decision, or the state that a release
+            entered.
+        about: the release or source; nothing for a limit.
+        epsilon: the new limit, what was charged or, negative, what was given back; None where nothing was.
+        by: the user who decided, or the host and process that ran.
+    """
+
+    at: str
+    what: str
+    about: str
+    epsilon: Fraction | None
+    delta: Fraction | None
+    reason: str
+    by: str
+
+
+def history(connection: sa.Connection, population: str) -> list[Entry]:
+    """Everything about a population, in the order of its times.
+
+    Raises:
+        BudgetRefused: the ledger does not know it.
+    """
+    budget(connection, population)
+    entries = [*_limits(connection, population), *_sources(connection, population)]
+    entries += [*_releases(connection, population), *_decisions(connection, population)]
+    return sorted(entries, key=lambda entry: entry.at)
+
+
+def _limits(connection: sa.Connection, population: str) -> list[Entry]:
+    table = store.budget_changes
+    found = connection.execute(sa.select(table).where(table.c.population == population).order_by(table.c.id))
+    return [
+        Entry(row.at, "limit", "", decode(row.new_epsilon), decode(row.new_delta), row.reason, row.os_user)
+        for row in found
+    ]
+
+
+def _sources(connection: sa.Connection, population: str) -> list[Entry]:
+    table = store.sources
+    found = connection.execute(sa.select(table).where(table.c.population == population))
+    return [Entry(row.at, "source", row.path, None, None, "", row.os_user) for row in found]
+
+
+def _releases(connection: sa.Connection, population: str) -> list[Entry]:
+    entries = []
+    for record in records(connection, store.releases.c.population == population):
+        for event in record.events:
+            sign = (event.from_state is None) - (event.to_state is ReleaseState.ABORTED)
+            entries.append(
+                Entry(
+                    event.at.isoformat(timespec="microseconds"),
+                    event.to_state.value,
+                    str(record.release_id),
+                    sign * record.charge.epsilon if sign else None,
+                    sign * record.charge.delta if sign else None,
+                    ", ".join(event.failed_checks),
+                    f"{event.host} {event.pid}",
+                )
+            )
+    return entries
+
+
+def _decisions(connection: sa.Connection, population: str) -> list[Entry]:
+    releases = store.releases.c
+    found = connection.execute(
+        sa.select(store.decisions, releases.name, releases.period_key, releases.revision)
+        .select_from(store.decisions.join(store.releases))
+        .where(releases.population == population)
+        .order_by(store.decisions.c.id)
+    )
+    return [
+        Entry(
+            row.at,
+            f"decision: {row.decision}",
+            f"{population}/{row.name}/{row.period_key}/{row.revision}",
+            None,
+            None,
+            row.reason,
+            row.os_user,
+        )
+        for row in found
+    ]

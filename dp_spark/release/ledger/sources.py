@@ -1,0 +1,60 @@
+"""Which input belongs to which population: the same people under two names would pay half.
+
+A source belongs to the population that it was registered under, or that first paid for a release of it.
+"""
+
+import os
+import re
+from pathlib import PurePath
+
+import sqlalchemy as sa
+
+from dp_spark.errors import LedgerRefused
+from dp_spark.release.ledger import rows, store
+from dp_spark.release.ledger.accounts import budget
+from dp_spark.release.ledger.steps import Stamp
+
+
+def source_name(path: str) -> str:
+    """One name for one input: a local path with its links followed, anything else as it is written."""
+    local = re.fullmatch(r"file:(?://(?:localhost)?)?(/.*)", path)
+    if local is None and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", path):
+        return path.rstrip("/")
+    return os.path.realpath(local[1] if local else path)
+
+
+def add_source(connection: sa.Connection, source: str, population: str, stamp: Stamp) -> None:
+    """Register a source under a population; a second time changes nothing.
+
+    Raises:
+        BudgetRefused: the population is unknown; the text names the nearest.
+        LedgerRefused: the source, or one that it holds or lies within, belongs to another population.
+    """
+    budget(connection, population)
+    require_own_source(connection, source, population)
+    known = sa.select(store.sources.c.path).where(store.sources.c.path == source)
+    if connection.scalar(known) is None:
+        values = {"path": source, "population": population, "os_user": stamp.os_user, "at": stamp.at}
+        rows.insert(connection, store.sources, **values)
+
+
+def require_own_source(connection: sa.Connection, source: str, population: str) -> None:
+    """Check that no other population has the source, or one that it holds or lies within.
+
+    Raises:
+        LedgerRefused: one has.
+    """
+    asked = PurePath(source)
+    for table, column in ((store.sources, store.sources.c.path), (store.releases, store.releases.c.source)):
+        others = (
+            sa.select(column, table.c.population)
+            .where(column.is_not(None), table.c.population != population)
+            .distinct()
+        )
+        for other, owner in connection.execute(others):
+            if asked.is_relative_to(other) or PurePath(other).is_relative_to(asked):
+                raise LedgerRefused(
+                    "source_of_another_population",
+                    f"source {source!r} belongs to population {owner} (as {other!r}), not to {population}",
+                    way_out=f"name population {owner} in the spec: one source has one budget",
+                )

@@ -1,0 +1,95 @@
+"""What the proofs by exhaustion run in processes of their own, against the real code."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import sqlalchemy as sa
+from ledger_support import MASTER_KEY, POPULATION, SINK, guarantee, reserve
+
+from dp_spark.errors import BudgetRefused, LedgerRefused
+from dp_spark.release.ledger import Ledger, ReleaseId, ReleaseState
+
+
+def live(ledger: Ledger, period: str, observed: Path | None = None) -> None:
+    """One run of a release, as the pipeline makes it: whatever is still to be done, to its seal.
+
+    Whatever the run makes visible it appends to `observed`: the digest that a sink would show.
+    """
+    claim = reserve(ledger, period)
+    artefact = claim.artefact
+    if artefact is None:
+        ledger.start_reading(claim)
+        key = ledger.release_key(claim).hex()
+        artefact = ledger.stage(claim, f"noise of {key}", f"staging/{claim.fence}").artefact
+    if claim.state is ReleaseState.SEALED:
+        return
+    record = ledger.find(claim.release_id)
+    if record.state is not ReleaseState.PUBLISHED:
+        if observed is not None:
+            with observed.open("a") as file:
+                file.write(f"{period} {artefact.digest}\n")
+        ledger.record_publication(claim, SINK, f"out/{period}", artefact.digest)
+        ledger.publish(claim, [SINK])
+    ledger.seal(claim, statement_path="s.html", statement_digest="s")
+
+
+def die_at(statement: int) -> None:
+    """This process is killed before the given statement or commit from now on."""
+    left = [statement]
+
+    def count(*_: object) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", count)
+    sa.event.listen(sa.Engine, "commit", count)
+
+
+def forked(action, *arguments) -> int:
+    """The status of a fork that runs the action; a refusal ends it with 3, anything else with 1."""
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1]
+    code = 1
+    try:
+        action(*arguments)
+        code = 0
+    except LedgerRefused:
+        code = 3
+    finally:
+        os._exit(code)
+
+
+def kill_loop(url: str, observed: Path, seed: int, rounds: int) -> int:
+    """Runs of a few releases, each a fork that is killed at a random statement; how many were."""
+    rng = random.Random(seed)
+    ledger = Ledger.open(url, MASTER_KEY)
+    killed = 0
+    for _ in range(rounds):
+        period, statement = f"day-{rng.randrange(12)}", rng.randrange(75)
+
+        def run(period=period, statement=statement) -> None:
+            die_at(statement)
+            live(ledger, period, observed)
+
+        killed += os.WIFSIGNALED(forked(run))
+    return killed
+
+
+def write_loop(url: str, writer: int, rounds: int, start: Path) -> int:
+    """As many reservations as rounds, one after another; how many were charged."""
+    ledger = Ledger.open(url, MASTER_KEY)
+    while not start.exists():
+        time.sleep(0.01)
+    charged = 0
+    for each in range(rounds):
+        try:
+            release_id = ReleaseId(POPULATION, f"w{writer}", f"round-{each}")
+            charged += reserve(ledger, release_id=release_id, charge=guarantee("0.01")).charged_now
+        except BudgetRefused:
+            continue
+    return charged

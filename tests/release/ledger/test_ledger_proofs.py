@@ -1,0 +1,260 @@
+"""Nothing is spent twice, lost or drawn anew: real processes, real kills, connections cut, disks full.
+
+The short forms run by default; the long ones by `make test-whole`.
+"""
+
+import os
+import resource
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from ledger_support import MASTER_KEY, POPULATION, PostgresPlace, fund, guarantee, reserve
+from ledger_worker import die_at, forked, kill_loop, live, write_loop
+
+from dp_spark.errors import LedgerRefused, Refusal
+from dp_spark.release.ledger import Ledger, ReleaseId, ReleaseState
+
+
+@dataclass
+class Worker:
+    """A fork that does its work at once and tells a number at its end."""
+
+    child: int
+    pipe: int
+
+    def told(self) -> int:
+        with os.fdopen(self.pipe) as pipe:
+            text = pipe.read()
+        assert os.waitpid(self.child, 0)[1] == 0
+        return int(text)
+
+
+def started(work: Callable[..., int], *arguments: object) -> Worker:
+    """The work in a process of its own, forked so that nothing has to be imported again."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        return Worker(child, reading)
+    code = 1
+    try:
+        os.write(writing, str(work(*arguments)).encode())
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def require_sound(ledger: Ledger, observed: Path | None = None) -> None:
+    """Every release is paid once, its events tell one line of fences, and no state shows two noises."""
+    records = ledger.releases(POPULATION)
+    paid = sum(record.charge.epsilon for record in records)
+    assert ledger.budget(POPULATION).spent.epsilon == paid
+    for record in records:
+        assert [event.from_state for event in record.events].count(None) == 1
+        fences = [event.fence for event in record.events]
+        assert sorted(set(fences)) == list(range(1, max(fences) + 1))
+        steps = [(event.from_state, event.to_state) for event in record.events]
+        assert steps.count((ReleaseState.READING, ReleaseState.STAGED)) <= 1
+    assert ledger.verify().findings == ()
+    shown = defaultdict(set)
+    if observed is not None and observed.exists():
+        for line in observed.read_text().splitlines():
+            period, _, digest = line.partition(" ")
+            shown[period].add(digest)
+    known = {record.release_id.period_key: record.artefact for record in records}
+    for period, digests in shown.items():
+        assert digests == {known[period].digest}
+
+
+@pytest.mark.parametrize(
+    ("writers", "rounds"), [(16, 20), pytest.param(64, 100, marks=pytest.mark.whole)], ids=["16", "64"]
+)
+def test_of_many_writers_at_once_exactly_as_many_succeed_as_fit(ledger, place, tmp_path, writers, rounds):
+    fit = writers * rounds // 2
+    fund(ledger, guarantee("0.01").epsilon * fit, "1e-6")
+    start = tmp_path / "start"
+    processes = [started(write_loop, place.url, writer, rounds, start) for writer in range(writers)]
+    start.touch()
+    assert sum(process.told() for process in processes) == fit
+    account = ledger.budget(POPULATION)
+    assert (account.left.epsilon, len(ledger.releases(POPULATION))) == (0, fit)
+    require_sound(ledger)
+
+
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.whole)])
+def test_killed_before_every_statement_it_is_charged_once_and_goes_on(ledger, stride):
+    """One release after another, each killed some statements later, then run to its end."""
+    fund(ledger, 100, "1e-6")
+    for statement in range(0, 200, stride):
+        period = f"day-{statement}"
+
+        def run(period=period, statement=statement):
+            die_at(statement)
+            live(ledger, period)
+
+        finished = not os.WIFSIGNALED(forked(run))
+        live(ledger, period)
+        record = ledger.find(ReleaseId(POPULATION, "flights", period))
+        assert record.state is ReleaseState.SEALED
+        if finished:
+            break
+    else:
+        raise AssertionError("there was always one more statement")
+    assert statement > 40
+    require_sound(ledger)
+
+
+@pytest.mark.parametrize(
+    ("processes", "rounds"), [(3, 70), pytest.param(4, 2500, marks=pytest.mark.whole)], ids=["210", "10000"]
+)
+def test_random_kills_of_runs_that_overlap_spend_nothing_twice(ledger, place, tmp_path, processes, rounds):
+    fund(ledger, 100, "1e-6")
+    observed = tmp_path / "observed"
+    loops = [started(kill_loop, place.url, observed, seed, rounds) for seed in range(processes)]
+    assert sum(loop.told() for loop in loops) > processes * rounds // 4
+    require_sound(ledger, observed)
+    for day in range(12):
+        live(ledger, f"day-{day}", observed)
+    assert {record.state for record in ledger.releases(POPULATION)} == {ReleaseState.SEALED}
+    require_sound(ledger, observed)
+
+
+@pytest.fixture
+def server_place(postgres, empty_template):
+    database = postgres.new_database(empty_template)
+    yield PostgresPlace(postgres, database)
+    postgres.drop(database)
+
+
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.whole)])
+def test_a_connection_cut_at_any_statement_neither_loses_nor_doubles_a_charge(
+    server_place, monkeypatch, stride
+):
+    """The server ends the backend before each statement in turn, and before each commit."""
+    from dp_spark.release.ledger import postgres as module
+
+    monkeypatch.setattr(module, "_PAUSES", (0.01, 0.01))
+    ledger = Ledger.open(server_place.url, MASTER_KEY)
+    fund(ledger, 100, "1e-6")
+    left, cuts, refused = [0], 0, []
+
+    def cut(connection: sa.Connection, *_: object) -> None:
+        left[0] -= 1
+        if left[0] == -1:
+            backend = connection.connection.dbapi_connection.info.backend_pid
+            server_place.server.run("SELECT pg_terminate_backend(%s, 5000)", backend)
+
+    for name in ("before_cursor_execute", "commit"):
+        sa.event.listen(sa.Engine, name, cut)
+    try:
+        for statement in range(0, 200, stride):
+            left[0] = statement
+            period = f"day-{statement}"
+            try:
+                live(ledger, period)
+            except LedgerRefused as refusal:
+                refused.append(refusal.code)
+                live(ledger, period)
+            done = left[0] >= 0
+            assert ledger.find(ReleaseId(POPULATION, "flights", period)).state is ReleaseState.SEALED
+            cuts += 1
+            if done:
+                break
+    finally:
+        for name in ("before_cursor_execute", "commit"):
+            sa.event.remove(sa.Engine, name, cut)
+    assert cuts > 40 // stride
+    assert set(refused) <= {"ledger_outcome_unknown"}
+    require_sound(ledger)
+
+
+def test_a_thousand_replays_serve_one_artefact_for_nothing(ledger):
+    live(ledger, "day-0")
+    first, head = reserve(ledger, "day-0"), ledger.head()
+    for _ in range(1000):
+        again = reserve(ledger, "day-0")
+        assert (again.artefact, again.charged_now, again.fence) == (first.artefact, False, first.fence)
+    assert ledger.head() == head
+    assert ledger.budget(POPULATION).spent.epsilon == guarantee("0.1").epsilon
+
+
+def test_a_clock_that_goes_back_changes_nothing(ledger, place):
+    moments = iter(datetime(2026, 1, 1, tzinfo=UTC) - timedelta(days=n) for n in range(10_000))
+    backwards = Ledger.open(place.url, MASTER_KEY, clock=lambda: next(moments))
+    for day in range(3):
+        live(backwards, f"day-{day}")
+    assert {record.state for record in ledger.releases(POPULATION)} == {ReleaseState.SEALED}
+    require_sound(ledger)
+
+
+def test_a_file_that_may_grow_no_more_is_a_refusal_and_charges_nothing(file_ledger, path):
+    """The limit on file sizes stands for a full disk; the writer is a process of its own."""
+    before = file_ledger.verify()
+
+    def run() -> None:
+        import signal
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        size = path.stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
+        try:
+            reserve(file_ledger, plan_bytes=bytes(3_000_000))
+        except Refusal as refusal:
+            os._exit(7 if refusal.code == "ledger_unavailable" else 8)
+
+    assert os.waitstatus_to_exitcode(forked(run)) == 7
+    assert file_ledger.verify() == before
+    assert reserve(file_ledger).charged_now
+    require_sound(file_ledger)
+
+
+def test_a_file_that_cannot_be_written_is_a_refusal(file_ledger, path, tmp_path):
+    if os.geteuid() == 0:  # root may write what it may not: ask as somebody else
+
+        def run() -> None:
+            os.setegid(65534)
+            os.seteuid(65534)
+            try:
+                reserve(file_ledger)
+            except Refusal as refusal:
+                os._exit(7 if refusal.code == "ledger_unavailable" else 8)
+
+        for part in tmp_path.parent.parent, tmp_path.parent, tmp_path:
+            part.chmod(0o755)
+        path.chmod(0o444)
+        assert os.waitstatus_to_exitcode(forked(run)) == 7
+        path.chmod(0o600)
+    assert file_ledger.budget(POPULATION).spent.epsilon == 0
+
+
+@pytest.mark.parametrize("number", [2000, pytest.param(10_000, marks=pytest.mark.whole)])
+def test_a_reservation_behind_many_charges_is_quick(empty_ledger, place, number):
+    import time
+
+    fund(empty_ledger, 100_000, "1e-1")
+    first = reserve(empty_ledger, "day-0")
+    row = place.sql("SELECT id FROM releases")[0][0]
+    columns = "population, name, revision, spec_digest, state, fence, charge_epsilon, charge_delta, plan"
+    series = (
+        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {number}) "
+        f"INSERT INTO releases (period_key, {columns}) "
+        f"SELECT 'many-' || i, {columns} FROM releases, n WHERE id = {row}"
+    )
+    if "sqlite" not in place.url:
+        series = series.replace(
+            f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {number}) ", ""
+        )
+        series = series.replace("releases, n WHERE", f"releases, generate_series(1, {number}) AS n(i) WHERE")
+    place.sql(series)
+    times = []
+    for day in range(5):
+        start = time.perf_counter()
+        assert reserve(empty_ledger, f"day-{day + 1}").charged_now
+        times.append(time.perf_counter() - start)
+    assert first.charged_now
+    assert sorted(times)[1] < 0.2

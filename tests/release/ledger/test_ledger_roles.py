@@ -1,0 +1,119 @@
+"""Two roles of PostgreSQL: one owns the ledger and decides, one runs releases."""
+
+import secrets
+
+import psycopg
+import pytest
+from ledger_support import MASTER_KEY, POPULATION, PostgresPlace, brought_to, fund, reserve
+
+from dp_spark.errors import BudgetRefused, LedgerRefused, SetupRefused, SpecRefused
+from dp_spark.release.ledger import Amount, Decision, Ledger, ReleaseState, grants, store
+
+
+@pytest.fixture
+def place(postgres, empty_template):
+    database = postgres.new_database(empty_template)
+    yield PostgresPlace(postgres, database)
+    postgres.drop(database)
+
+
+@pytest.fixture
+def role(place):
+    """A role to which the shipped script has been applied."""
+    name = f"runner_{secrets.token_hex(4)}"
+    place.server.run(f"CREATE ROLE {name} LOGIN")
+    place.server.run(grants(name), database=place.database, role="ledger_owner")
+    yield name
+    place.server.run(f"DROP OWNED BY {name}", database=place.database)
+    place.server.run(f"DROP ROLE {name}")
+
+
+@pytest.fixture
+def runner(place, role, ledger):
+    return Ledger.open(place.server.url(place.database, role), MASTER_KEY)
+
+
+def test_a_runner_brings_a_release_from_charge_to_seal(runner):
+    brought_to(runner, ReleaseState.SEALED)
+    assert runner.budget(POPULATION).spent.epsilon > 0
+
+
+def test_a_runner_cannot_overspend(runner, ledger):
+    fund(ledger, "0.1")
+    reserve(runner, "day-0")
+    with pytest.raises(BudgetRefused):
+        reserve(runner, "day-1")
+
+
+@pytest.mark.parametrize("population", [POPULATION, "of_its_own"])
+def test_a_runner_neither_opens_an_account_nor_moves_a_limit(runner, ledger, population):
+    with pytest.raises(SetupRefused, match="the role that owns the ledger") as refused:
+        fund(runner, 100, population=population)
+    assert refused.value.code == "ledger_permission"
+    assert ledger.budget(POPULATION).limit.epsilon == 1
+
+
+def test_a_runner_decides_nothing_and_gives_no_charge_back(runner, ledger, place, role):
+    claim = reserve(runner)
+    for decision in Decision:
+        with pytest.raises((SetupRefused, LedgerRefused)) as refused:
+            runner.decide(claim.release_id, decision, "on a whim")
+        assert refused.value.code == ("illegal_step" if decision in ILLEGAL else "ledger_permission")
+    for state in ("aborted", "abandoned", "burned"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            place.server.run(f"UPDATE releases SET state = '{state}'", database=place.database, role=role)
+    assert ledger.budget(POPULATION).spent == claim_charge(ledger, claim)
+    ledger.decide(claim.release_id, Decision.ABORT, "decided by the board")
+    assert ledger.budget(POPULATION).spent.epsilon == 0
+
+
+ILLEGAL = {Decision.PUBLISH, Decision.ABANDON}  # of a release that is reserved
+
+
+def claim_charge(ledger, claim):
+    charge = ledger.find(claim.release_id).charge
+    return Amount(charge.epsilon, charge.delta)
+
+
+FORBIDDEN = [
+    "INSERT INTO decisions (release, decision) VALUES (1, 'aborted')",
+    "UPDATE accounts SET limit_epsilon = '9/1'",
+    "INSERT INTO accounts VALUES ('p', 'row', 'add_remove', '9/1', '0/1')",
+    "INSERT INTO budget_changes (population) VALUES ('nyc_planes')",
+    "UPDATE releases SET charge_epsilon = '0/1'",
+    "UPDATE releases SET population = 'p'",
+    "UPDATE releases SET plan = ''",
+    "UPDATE events SET at = ''",
+    "UPDATE noise_tables SET body = ''",
+    "UPDATE alembic_version SET version_num = ''",
+    "CREATE TABLE mine (x int)",
+    "ALTER TABLE releases DISABLE TRIGGER ALL",
+    "DROP TABLE releases",
+    *(f"DELETE FROM {table}" for table in store.metadata.tables),
+    *(f"TRUNCATE {table} CASCADE" for table in store.metadata.tables),
+]
+
+
+@pytest.mark.parametrize("statement", FORBIDDEN)
+def test_what_a_runner_must_not_do_the_database_refuses(runner, place, role, statement):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        place.server.run(statement, database=place.database, role=role)
+
+
+def test_a_role_without_grants_can_do_nothing(place, ledger):
+    name = f"nobody_{secrets.token_hex(4)}"
+    place.server.run(f"CREATE ROLE {name} LOGIN")
+    with pytest.raises(SetupRefused) as refused:
+        Ledger.open(place.server.url(place.database, name), MASTER_KEY)
+    assert refused.value.code == "ledger_permission"
+
+
+def test_the_script_names_every_table():
+    words = grants("r").replace(",", " ").split()
+    assert all(words.count(table) >= 2 for table in store.metadata.tables)
+
+
+@pytest.mark.parametrize("name", ["", 'a"b', "a; DROP TABLE releases", "1a", "x" * 64])
+def test_a_runner_that_is_no_name_is_refused(name):
+    with pytest.raises(SpecRefused):
+        grants(name)
