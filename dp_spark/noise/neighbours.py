@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -75,8 +75,12 @@ class Moved(NamedTuple):
 Case: TypeAlias = tuple[tuple[Moved, ...], ...]  # for each part, what moves
 
 
-def worst_cases(parts: Sequence[Part]) -> tuple[Case, ...]:
+def worst_cases(parts: Sequence[Part], times: int = 1) -> tuple[Case, ...]:
     """Cases of which, for every pair of neighbours, at least one costs as much or more at every epsilon.
+
+    Of `times` releases of all parts: what moves in all of them is counted. In each release the two units may
+    have another number of cells in common; since the tables are the same, only the sum of these numbers
+    matters, and it takes every value from 0 to times * cells. So `times` releases are one of as many cells.
 
     Parts without `overlap` move alike in every case. The others share m, the cells that both units have:
     m cells move by `overlap`, 2 (cells - m) by `sensitivity`, m = 0..cells. Sound for every pair of units,
@@ -99,13 +103,15 @@ def worst_cases(parts: Sequence[Part]) -> tuple[Case, ...]:
             "totals of one release under `replace` must share their cells",
             way_out="price what moves other cells without overlap, both units counted in",
         )
-    return tuple(tuple(_moved(part, *split) for part in parts) for split in _splits(kept))
+    over_all = [replace(part, cells=part.cells * times) for part in parts]
+    splits = _splits([part for part in over_all if part.overlap is not None])
+    return tuple(tuple(_moved(part, *split) for part in over_all) for split in splits)
 
 
-def case_slots(case: Case, tables: Sequence["NoiseTable"], times: int = 1) -> list[Slot]:
-    """What a case draws, `times` times, from the table of each part."""
+def case_slots(case: Case, tables: Sequence["NoiseTable"]) -> list[Slot]:
+    """What a case draws from the table of each part."""
     return [
-        Slot(table, moved.cells, times, moved.shift)
+        Slot(table, moved.cells, shift=moved.shift)
         for table, moves in zip(tables, case, strict=True)
         for moved in moves
     ]
@@ -119,8 +125,8 @@ def worst_delta(
     times: int = 1,
     price: Callable[[Sequence[Slot], Fraction | float], float] = composed_delta,
 ) -> float:
-    """The delta at `epsilon` of all parts together, for every pair of neighbours."""
-    return max(price(case_slots(case, tables, times), epsilon) for case in worst_cases(parts))
+    """The delta at `epsilon` of all parts together, `times` times, for every pair of neighbours."""
+    return max(price(case_slots(case, tables), epsilon) for case in worst_cases(parts, times))
 
 
 def epsilon_alone(table: "NoiseTable", part: Part, delta: Fraction | float) -> float:

@@ -40,8 +40,8 @@ def _search(shape: Shape, request: Request, start: float) -> Found:
     """
     tails = _tails(shape, request)
     coarse = [_coarse(part, start) for part in request.parts]
-    cases = worst_cases(coarse)
-    draws = [_draws(case, coarse, request.horizon) for case in dict.fromkeys((cases[0], cases[-1]))]
+    cases = worst_cases(coarse, request.horizon)
+    draws = [_draws(case, coarse) for case in dict.fromkeys((cases[0], cases[-1]))]
     noises = dict.fromkeys(map(_noise, coarse))
 
     def delta_at(scale: float) -> float:
@@ -66,7 +66,7 @@ def certified(found: Found, request: Request) -> tuple[NoiseTable, ...]:
     family, tails = found.shape.family, _tails(found.shape, request)
     noises = dict.fromkeys(map(_noise, request.parts))
     supports = {each: _support(tails, found.scale * each.per_scale, each.farthest) for each in noises}
-    rest = [_draws(case, request.parts, request.horizon) for case in request.cases]
+    rest = [_draws(case, request.parts) for case in request.cases]
     looked_at: list[_Draws] = []
 
     def delta_at(scale: float, draws: Sequence[_Draws]) -> float:
@@ -113,12 +113,12 @@ def _noise(part: Part) -> _Noise:
     return _Noise(part.sensitivity, part.weight, part.farthest)
 
 
-def _draws(case: Case, parts: Sequence[Part], horizon: int) -> _Draws:
+def _draws(case: Case, parts: Sequence[Part]) -> _Draws:
     draws: _Draws = {}
     for part, moves in zip(parts, case, strict=True):
         for moved in moves:
             key = _noise(part), moved.shift
-            draws[key] = draws.get(key, 0) + moved.cells * horizon
+            draws[key] = draws.get(key, 0) + moved.cells
     return draws
 
 

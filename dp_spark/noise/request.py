@@ -33,7 +33,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What `horizon` releases of all parts have to meet together, checked; `cases` is what may move."""
+    """What `horizon` releases of all parts have to meet together, checked; `cases` is what may move in all."""
 
     parts: tuple[Part, ...]
     epsilon: float
@@ -44,13 +44,11 @@ class Request:
     @property
     def draws(self) -> int:
         """How many independent losses there are, in the case with most of them."""
-        return self.horizon * max(
-            sum(moved.cells for moves in case for moved in moves) for case in self.cases
-        )
+        return max(sum(moved.cells for moves in case for moved in moves) for case in self.cases)
 
     def rough_scale(self) -> float:
         """The std of Gaussian noise, per unit of shift, by zCDP: within a factor of two for any family."""
-        squares = self.horizon * max(
+        squares = max(
             sum(
                 moved.cells * (moved.shift / part.sensitivity * part.weight) ** 2
                 for part, moves in zip(self.parts, case, strict=True)
@@ -81,4 +79,4 @@ def checked(parts: Sequence[Part], guarantee: PrivacyGuarantee, horizon: int) ->
         raise PlanRefused("parts_missing", "there is no total to plan", way_out="ask at least one query")
     checked_count("horizon", horizon, way_out="give the number of releases that the budget is for")
     epsilon, delta = checked_epsilon(guarantee.epsilon), checked_delta(guarantee.delta)
-    return Request(tuple(parts), float(epsilon), float(delta), horizon, worst_cases(parts))
+    return Request(tuple(parts), float(epsilon), float(delta), horizon, worst_cases(parts, horizon))

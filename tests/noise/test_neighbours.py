@@ -124,3 +124,23 @@ def test_epsilon_alone_is_that_of_the_worst_case() -> None:
     cases = [[Slot(noise, 2, shift=3)], [Slot(noise, 1, shift=3), Slot(noise, 2)], [Slot(noise, 4)]]
     found = epsilon_alone(noise, Part(2, 2, overlap=3), 1e-3)
     assert found == max(composed_epsilon(slots, 1e-3) for slots in cases)
+
+
+def test_units_may_have_other_cells_in_common_each_night() -> None:
+    """Four nights of one cell: of the numbers of nights in common, 1 is worse than 0 and 4."""
+    noise = table(Laplace(), 2)
+    deltas = [
+        delta_of({(0, 3): kept, (0, 2): 2 * (4 - kept)} if kept < 4 else {(0, 3): 4}, [noise])
+        for kept in range(5)
+    ]
+    bound = worst_delta([noise], [Part(2, 1, overlap=3)], EPSILON, times=4)
+    assert bound == pytest.approx(max(deltas), rel=1e-3, abs=0)
+    assert len(worst_cases([Part(2, 1, overlap=3)], 4)) == 5
+
+
+def test_the_same_cells_every_night_are_not_the_worst() -> None:
+    noise = table(Laplace(), 2)
+    mixed = fft_delta([Repeated(table_law(noise, 3), 1), Repeated(table_law(noise, 2), 6)], 2.0).upper
+    constant = max(fft_delta([Repeated(table_law(noise, d), n)], 2.0).upper for d, n in ((2, 8), (3, 4)))
+    assert mixed > 1.2 * constant
+    assert worst_delta([noise], [Part(2, 1, overlap=3)], 2.0, times=4) >= mixed * (1 - 1e-6)
