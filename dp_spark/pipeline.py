@@ -175,7 +175,7 @@ def _reserved(
         # Cheap refusals first, before Spark starts and anything is charged; `reserve` decides.
         account = ledger.budget(release.population)
         require_same_protection(account, spec.unit.protected, spec.neighbours)
-        require_admitted(account, spec.guarantee, str(release))
+        require_admitted(account, spec.stated_guarantee, str(release))
         _require_sinks(spec, window, release)
         plan = plan_release(spec)
         observe(Step.START)
@@ -188,7 +188,7 @@ def _reserved(
         spec_digest=spec.digest,
         plan_bytes=plan_bytes,
         tables=tables,
-        charge=spec.guarantee,
+        charge=spec.stated_guarantee,
         unit=spec.unit.protected,
         neighbours=spec.neighbours,
     )

@@ -198,7 +198,7 @@ def release_facts(
         release=spec.release,
         population=spec.budget.population,
         period=None if spec.period is None else str(spec.period.every),
-        guarantee=spec.guarantee,
+        guarantee=plan.guarantee,
         unit=unit_words(unit),
         unit_columns=unit.columns,
         unit_per=None if unit.per is None else str(unit.per),
@@ -214,7 +214,7 @@ def release_facts(
         decision=plan.noise,
         totals=total_facts(plan),
         queries=query_facts(plan),
-        cost=None if budget is None else _cost_facts(spec.guarantee, budget, charged=sealed is not None),
+        cost=None if budget is None else _cost_facts(plan.guarantee, budget, charged=sealed is not None),
         sealed=sealed,
     )
 

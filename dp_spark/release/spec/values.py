@@ -65,6 +65,7 @@ class SinkKind(StrEnum):
     PARQUET = "parquet"
 
 
+FROM_BUDGET = "from_budget"  # each release gets what the budget allows over its horizon
 AUTO_NOISE = "auto"  # the family of least variance
 _NOISE = "auto | laplace | logistic | gaussian | {subbotin: 1.5}"
 
