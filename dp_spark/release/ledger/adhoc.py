@@ -73,10 +73,11 @@ def open_pool(kind: PoolKind, guarantee: PrivacyGuarantee, cut_share: Fraction =
     """A pool whose releases together keep `guarantee`.
 
     Sums: if the sums of epsilon and of delta, each known before its release, never pass the limits, all
-    together is (epsilon_a, delta_a)-private [Rogers, Roth, Ullman, Vadhan 2016, theorem 3.6].
+    together is (epsilon_a, delta_a)-private [Rogers, Roth, Ullman, Vadhan 2016, the filter of basic
+    composition].
 
     zCDP: if the sums of rho and delta never pass rho_a and d, all together is d-approximately rho_a-zCDP
-    [Whitehouse, Ramdas, Rogers, Wu 2023, theorem 1], hence (epsilon_a, d + delta')-private for the delta' of
+    [Whitehouse, Ramdas, Rogers, Wu 2023], hence (epsilon_a, d + delta')-private for the delta' of
     rho_a at epsilon_a. The share d = `cut_share` delta_a is for cut tails, delta' is the rest.
 
     Raises:
