@@ -68,9 +68,11 @@ def _read_guarantee(value: object) -> PrivacyGuarantee | FromBudget:
     if value == FROM_BUDGET:
         return "from_budget"
     if isinstance(value, str):
-        way_out = "write {epsilon: 1.0, delta: 1e-6}, or from_budget with budget.horizon"
         raise wrong(
-            value, "is no guarantee", allowed="{epsilon: ..., delta: ...} | from_budget", way_out=way_out
+            value,
+            f"is not a mapping, and not {FROM_BUDGET}",
+            allowed=f"a mapping with the keys epsilon, delta | {FROM_BUDGET}",
+            way_out=f"write {{epsilon: 1.0, delta: 1e-6}}, or {FROM_BUDGET} with budget.horizon",
         )
     written = (
         {"epsilon": value.epsilon, "delta": value.delta} if isinstance(value, PrivacyGuarantee) else value
