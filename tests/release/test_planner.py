@@ -250,6 +250,7 @@ def test_a_horizon_has_far_less_noise_than_equal_shares_of_the_budget() -> None:
     together = shared(30, noise="gaussian")
     apart = planned(guarantee={"epsilon": WHOLE.epsilon / 30, "delta": WHOLE.delta / 30}, noise="gaussian")
     assert totals(together)[0].std < 0.25 * totals(apart)[0].std
+    assert max(total.table.entries for total in totals(shared(365, noise="gaussian"))) < 20_000
 
 
 def test_the_horizon_may_change_the_family_that_wins() -> None:

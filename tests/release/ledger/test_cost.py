@@ -78,26 +78,29 @@ def test_pools_add_up_and_no_schedule_costs_nothing():
     assert total_delta([], [], Fraction(1))[0] == 0
 
 
-def replaced(name, cells, family=None):
-    drawn = table(family or Laplace(), 6, 60, 2)
-    return schedule(noise(drawn, cells=cells, overlap=3, neighbours=Neighbours.REPLACE), 4, name)
+def replaced(name, cells, sensitivity=2, overlap=3):
+    drawn = table(Gaussian(), 6, 50, sensitivity)
+    release = noise(drawn, cells=cells, overlap=overlap, neighbours=Neighbours.REPLACE)
+    return schedule(release, 4, name)
 
 
 def test_each_schedule_may_have_other_cells_in_common():
-    """All pairs of numbers of nights in common are covered, for two schedules under `replace`."""
-    one, two = replaced("a", 1), replaced("b", 1, Gaussian())
-    worst = 0.0
+    """The worst of two schedules under `replace`: all cells in common in one, none in the other."""
+    one, two = replaced("a", 1), replaced("b", 1, 4, 5)
+    deltas = {}
     for first in range(5):
         for second in range(5):
             laws = [
                 (one.noise.tables[0], 3, first),
                 (one.noise.tables[0], 2, 2 * (4 - first)),
-                (two.noise.tables[0], 3, second),
-                (two.noise.tables[0], 2, 2 * (4 - second)),
+                (two.noise.tables[0], 5, second),
+                (two.noise.tables[0], 4, 2 * (4 - second)),
             ]
             parts = [Repeated(table_law(drawn, shift), times) for drawn, shift, times in laws if times]
-            worst = max(worst, fft_delta(parts, 2.0).lower)
-    assert float(scheduled_delta([one, two], Fraction(2))) == pytest.approx(worst, rel=1e-3)
+            deltas[first, second] = fft_delta(parts, 5.0).lower
+    assert max(deltas, key=deltas.__getitem__) == (4, 0)
+    found = float(scheduled_delta([one, two], Fraction(5)))
+    assert found == pytest.approx(max(deltas.values()), rel=1e-3)
 
 
 def test_many_schedules_under_replace_are_covered_in_wide_blocks():
@@ -158,6 +161,8 @@ def test_the_room_for_one_more_schedule_keeps_the_whole_within_the_limit():
     left = room(limit, [one], [POOL])
     assert left is not None
     assert 0 < left.epsilon < Fraction(5, 2)
+    theirs = scheduled_delta([one], limit.epsilon - POOL.guarantee.epsilon - left.epsilon)
+    assert theirs + left.delta + POOL.guarantee.delta <= limit.delta
     filler = [schedule(LAPLACE, n, "filler") for n in (1, 5, 10, 20, 40, 80)]
     largest = max(
         (each for each in filler if scheduled_delta([each], left.epsilon) <= left.delta),

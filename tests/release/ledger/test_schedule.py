@@ -108,6 +108,8 @@ def test_zcdp_of_a_release_is_that_of_all_its_cells():
 
 
 def test_zcdp_under_replace_takes_the_worst_number_of_cells_in_common():
-    far, near = (noise(SMALL, cells=2, overlap=d, neighbours=Neighbours.REPLACE) for d in (2, 1))
-    assert float(release_zcdp(near).rho) == pytest.approx(4 / 18, rel=1e-2)
-    assert float(release_zcdp(far).rho) == pytest.approx(2 * 4 / 18, rel=1e-2)
+    """Squares of what moves, with 0, 1, 2 cells in common: 4 at 2, 1 at d and 2 at 2, 2 at d."""
+    drawn = table(Gaussian(), "6", 50, 2)
+    for overlap, squares in ((1, 16), (3, 18), (4, 32)):
+        found = release_zcdp(noise(drawn, cells=2, overlap=overlap, neighbours=Neighbours.REPLACE))
+        assert float(found.rho) == pytest.approx(squares / 72, rel=1e-3)
