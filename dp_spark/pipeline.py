@@ -34,17 +34,19 @@ from dp_spark.publish import (
     require_free,
     write_artefact,
 )
+from dp_spark.release.enrolling import plan_for
 from dp_spark.release.ledger import (
     BudgetWarning,
     Claim,
     Decision,
+    Known,
     Ledger,
     ReleaseId,
     ReleaseRecord,
     ReleaseState,
     Reservation,
     StoredFile,
-    require_admitted,
+    noise_of,
     require_same_protection,
     source_name,
     utc_now,
@@ -53,7 +55,6 @@ from dp_spark.release.ledger import (
 from dp_spark.release.period import PeriodWindow, period_window
 from dp_spark.release.places import open_ledger, release_record
 from dp_spark.release.plan import ReleasePlan
-from dp_spark.release.planner import plan_release
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import InputSpec, ReleaseSpec, SinkSpec
 from dp_spark.release.stored import plan_from_bytes, plan_to_bytes
@@ -61,7 +62,6 @@ from dp_spark.report import RunResult, file_digest, release_facts, sealed_releas
 
 Observer: TypeAlias = "Callable[[Step], None]"
 SparkSource: TypeAlias = Callable[[], SparkSession]
-Planner: TypeAlias = Callable[[ReleaseSpec], ReleasePlan]
 T = TypeVar("T")
 
 
@@ -88,14 +88,13 @@ class Step(StrEnum):
         return self.partition(":")[0]
 
 
-def run_release(
+def run_release(  # noqa: PLR0913  # a run has as many sides
     spec: ReleaseSpec,
     key: str,
     *,
     profile: Profile,
     spark: SparkSource,
     frame: DataFrame | None = None,
-    planner: Planner = plan_release,
     revise: str | None = None,
     observe: Observer = lambda step: None,
     warn: Callable[[BudgetWarning], None] = lambda warning: None,
@@ -108,7 +107,6 @@ def run_release(
         profile: where ledger, restricted zone and statements are.
         spark: gives the session; called only if rows must be read, and not with a frame, which has its own.
         frame: the rows, of a spec without `input`. While none are staged, each attempt reads it anew.
-        planner: gives the spec's plan; asked only for a release that the ledger does not know.
         revise: why the period is released again, with noise and a charge of its own. Without it, the run is
             about the revision that stands. The same reason names the same revision, whenever it is run.
         observe: told each step before it begins.
@@ -123,7 +121,7 @@ def run_release(
     rows = _Rows(spec, spark, frame, one_machine=ledger.one_machine)
     first = ReleaseId(spec.budget.population, spec.release, key)
     release = ledger.current_revision(first) if revise is None else ledger.revision_for(first, revise)
-    claim = _reserved(ledger, release, window, rows, planner, revise, observe)
+    claim = _reserved(ledger, release, window, rows, revise, observe)
     plan = plan_from_bytes(claim.plan_bytes, claim.tables)
     result = _brought_home(_Run(ledger, claim, plan, window, profile, rows, observe))
     if result.warning is not None:
@@ -285,40 +283,40 @@ def _reserved(
     release: ReleaseId,
     window: PeriodWindow,
     rows: _Rows,
-    planner: Planner,
     revise: str | None,
     observe: Observer,
 ) -> Claim:
     """The charge and the plan: a new one, or those of the attempt that this run continues."""
-    spec, plan_bytes, tables = rows.spec, b"", dict[str, bytes]()
-    known = ledger.find(release) is not None
-    if not known:
-        observe(Step.PLAN)
-        # Cheap refusals first, before Spark starts and anything is charged; `reserve` decides.
-        account = ledger.budget(release.population)
-        require_same_protection(account, spec.unit.protected, spec.neighbours)
-        require_admitted(account, spec.guarantee, str(release))
-        rows.require()
-        _require_sinks(rows, window, release)
-        plan = planner(spec)
-        observe(Step.START)
-        _require_input(plan, window, rows)
-        plan_bytes = plan_to_bytes(plan)
-        tables = {digest: table.to_bytes() for digest, table in plan.tables.items()}
-    observe(Step.RESUME if known else Step.RESERVE)
-    return ledger.reserve(
-        Reservation(
-            release_id=release,
-            spec_digest=spec.digest,
-            plan_bytes=plan_bytes,
-            tables=tables,
-            charge=spec.guarantee,
-            unit=spec.unit.protected,
-            neighbours=spec.neighbours,
-            revision_reason=revise,
-            source=rows.source(),
-        )
+    spec = rows.spec
+    if ledger.find(release) is not None:
+        observe(Step.RESUME)
+        return ledger.resume(release, Known(spec.digest, revise))
+    observe(Step.PLAN)
+    # Refusals first, before Spark starts and anything is charged; `reserve` decides.
+    account = ledger.budget(release.population)
+    require_same_protection(account, spec.unit.protected, spec.neighbours)
+    rows.require()
+    _require_sinks(rows, window, release)
+    plan = plan_for(account, spec)
+    asked = Reservation(
+        release_id=release,
+        spec_digest=spec.digest,
+        plan_bytes=plan_to_bytes(plan),
+        tables={digest: table.to_bytes() for digest, table in plan.tables.items()},
+        charge=plan.guarantee,
+        unit=spec.unit.protected,
+        neighbours=spec.neighbours,
+        noise=noise_of(plan),
+        period=spec.period,
+        pool=spec.budget.pool,
+        revision_reason=revise,
+        source=rows.source(),
     )
+    ledger.require_admitted(asked)
+    observe(Step.START)
+    _require_input(plan, window, rows)
+    observe(Step.RESERVE)
+    return ledger.reserve(asked)
 
 
 def _require_sinks(rows: _Rows, window: PeriodWindow, release: ReleaseId) -> None:
@@ -473,7 +471,8 @@ def _seal(run: _Run) -> None:
 
 def _write_statement(run: _Run, record: ReleaseRecord, sealed_at: datetime) -> Path:
     budget = run.ledger.budget(record.release_id.population)
-    facts = release_facts(run.plan, budget=budget, sealed=sealed_release(record, sealed_at))
+    sealed = sealed_release(record, sealed_at)
+    facts = release_facts(run.plan, budget=budget, sealed=sealed, receipt=record.took)
     return write_statement(facts, run.profile.statements).html
 
 

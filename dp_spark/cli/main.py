@@ -21,6 +21,12 @@ ledger_app = typer.Typer(help="The privacy ledger: explicit, recorded commands."
 budget_app = typer.Typer(help="What a population may lose over its lifetime.", no_args_is_help=True)
 app.add_typer(ledger_app, name="ledger")
 ledger_app.add_typer(budget_app, name="budget")
+pools_app = typer.Typer(help="What ad hoc releases may cost, beside schedules.", no_args_is_help=True)
+ledger_app.add_typer(pools_app, name="pools")
+schedule_app = typer.Typer(help="Releases that are known in advance.", no_args_is_help=True)
+ledger_app.add_typer(schedule_app, name="schedule")
+window_app = typer.Typer(help="What may be promised in a day, week or month.", no_args_is_help=True)
+ledger_app.add_typer(window_app, name="window")
 source_app = typer.Typer(help="Which input belongs to which population.", no_args_is_help=True)
 ledger_app.add_typer(source_app, name="source")
 release_app = typer.Typer(help="Decisions on a release, each recorded with its reason.", no_args_is_help=True)
@@ -211,6 +217,75 @@ def release_burn(
 ) -> None:
     """Record that a release's key has leaked: its population stops for good."""
     _decide("burn", release, reason, profile, as_json)
+
+
+@pools_app.command("set")
+def pools_set(
+    population: Annotated[str, typer.Argument(help="Whose account.", show_default=False)],
+    reason: Reason,
+    sums: Annotated[
+        str | None, typer.Option(help="EPSILON,DELTA of a pool that adds up epsilon and delta.")
+    ] = None,
+    zcdp: Annotated[
+        str | None, typer.Option(help="EPSILON,DELTA of a pool that adds up zCDP: many small releases.")
+    ] = None,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Divide an account before its first release; without a pool, all of it is for schedules."""
+
+    def action() -> None:
+        from dp_spark.cli.dividing import set_pools
+
+        set_pools(population, {"sums": sums, "zcdp": zcdp}, reason=reason, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@schedule_app.command("add")
+def schedule_add(
+    spec: SpecFile,
+    reason: Reason,
+    epsilon: Annotated[
+        str | None, typer.Option(help="What all its releases keep together; else all that is left.")
+    ] = None,
+    delta: Annotated[str | None, typer.Option(help="The same.")] = None,
+    pool: Annotated[
+        str | None, typer.Option(help="sums or zcdp: who pays, after the account's first release.")
+    ] = None,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Enrol the plan of a spec for `budget.horizon` releases; recorded. Each of them takes a slot."""
+
+    def action() -> None:
+        from dp_spark.cli.dividing import add_schedule
+
+        together = {"epsilon": epsilon, "delta": delta}
+        add_schedule(spec, together, pool=pool, reason=reason, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@window_app.command("set")
+def window_set(
+    population: Annotated[str, typer.Argument(help="Whose account.", show_default=False)],
+    every: Annotated[str, typer.Option(help="day, week or month (UTC).", show_default=False)],
+    epsilon: Annotated[str, typer.Option(help="What may be promised in each.", show_default=False)],
+    delta: Annotated[str, typer.Option(help="The same.", show_default=False)],
+    reason: Reason,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Limit what all releases that are charged in one day, week or month promise together."""
+
+    def action() -> None:
+        from dp_spark.cli.dividing import set_window
+
+        limit = {"epsilon": epsilon, "delta": delta}
+        set_window(population, every, limit, reason=reason, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
 
 
 @source_app.command("add")

@@ -8,11 +8,12 @@ from rich.console import Console
 
 from dp_spark.cli.guard import ERRORS
 from dp_spark.errors import LedgerRefused, Refusal, SetupRefused
-from dp_spark.release.ledger import ReleaseId
+from dp_spark.release.enrolling import as_enrolled, plan_for
+from dp_spark.release.ledger import Budget, ReleaseId
 from dp_spark.release.places import open_ledger, paying_account, release_record
 from dp_spark.release.planner import plan_release
 from dp_spark.release.profile import load_profile
-from dp_spark.release.spec import load_spec
+from dp_spark.release.spec import FROM_BUDGET, load_spec
 from dp_spark.release.stored import plan_from_bytes
 from dp_spark.report import ReleaseFacts, facts_html, print_facts, release_facts, sealed_release
 
@@ -20,11 +21,22 @@ from dp_spark.report import ReleaseFacts, facts_html, print_facts, release_facts
 def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json: bool) -> None:
     """Print the plan of a spec and what its account has left; with `html`, write it as a page."""
     release, places = load_spec(spec), load_profile(profile)
-    plan, budget = plan_release(release), None
+    budget: Budget | None = None
     try:
         budget = paying_account(places, release)
     except Refusal as refusal:
         ERRORS.print(f"what is left is not known: {refusal}\n", markup=False, soft_wrap=True)
+    if budget is None:
+        plan = plan_release(release)
+    elif release.guarantee == FROM_BUDGET and release.release not in budget.enrolled:
+        budget, plan = as_enrolled(budget, release)
+        ERRORS.print(
+            f"not enrolled yet: `dp-spark ledger schedule add {spec} --reason WHY` does that\n",
+            markup=False,
+            soft_wrap=True,
+        )
+    else:
+        plan = plan_for(budget, release)
     _show(release_facts(plan, budget=budget), html=html, as_json=as_json)
 
 
@@ -40,7 +52,8 @@ def statement_command(release: str, *, html: Path | None, profile: str | None, a
         )
     plan = plan_from_bytes(record.plan_bytes, ledger.tables(record.release_id))
     budget = ledger.budget(record.release_id.population)
-    facts = release_facts(plan, budget=budget, sealed=sealed_release(record, record.events[-1].at))
+    sealed = sealed_release(record, record.events[-1].at)
+    facts = release_facts(plan, budget=budget, sealed=sealed, receipt=record.took)
     _show(facts, html=html, as_json=as_json)
 
 

@@ -122,7 +122,7 @@ def set_budget(
     """
     limit = limit_of(epsilon, delta)
     unit, neighbours = counts.read()
-    (reason,) = _texts(reason=reason)
+    (reason,) = texts_of("budget set", reason=reason)
     ledger = open_ledger(load_profile(profile))
     ledger.set_budget(population, limit, unit=unit, neighbours=neighbours, reason=reason)
     account = ledger.budget(population)
@@ -140,11 +140,16 @@ def set_budget(
     _say({"population": population, **protects, **exactly}, population, *lines, as_json=as_json)
 
 
-def _texts(**written: str) -> list[str]:
+def texts_of(command: str, **written: str) -> list[str]:
+    """The texts of a command's options.
+
+    Raises:
+        SpecRefused: one has characters that no text may have.
+    """
     try:
         return read_each(written.items(), read_text)
     except Wrong as failure:
-        raise refused("text_invalid", "budget set", failure.problems) from None
+        raise refused("text_invalid", command, failure.problems) from None
 
 
 def limit_of(epsilon: str, delta: str) -> PrivacyGuarantee:

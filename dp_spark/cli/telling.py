@@ -5,6 +5,7 @@ import json
 import sys
 from dataclasses import fields
 from fractions import Fraction
+from typing import Any
 
 from dp_spark.errors import BudgetLow
 from dp_spark.release.ledger import (
@@ -13,14 +14,13 @@ from dp_spark.release.ledger import (
     Entry,
     Ledger,
     ReleaseState,
-    releases_that_fit,
     warning_of,
 )
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import load_profile
-from dp_spark.report.figures import exact
+from dp_spark.release.spec import PoolKind
+from dp_spark.report.figures import exact, figures
 
-_NOTHING = Amount(Fraction(0), Fraction(0))
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 
 
@@ -56,7 +56,9 @@ def show_accounts(population: str | None, *, check: bool, profile: str | None, a
             way_out="plan what is still to be released; `dp-spark ledger budget set` moves a limit",
         )
     shown = [_account_json(ledger, account) for account in accounts]
-    _say(json.dumps(shown) if as_json else "\n\n".join(map(_account_text, shown)) or "no account yet")
+    _say(
+        json.dumps(shown) if as_json else "\n\n".join(map(_account_text, accounts, shown)) or "no account yet"
+    )
 
 
 def tell_history(population: str, *, as_csv: bool, profile: str | None, as_json: bool) -> None:
@@ -77,21 +79,53 @@ def tell_history(population: str, *, as_csv: bool, profile: str | None, as_json:
         _say("\n".join("  ".join(filter(None, row)) for row in cells))
 
 
+def account_text(ledger: Ledger, account: Budget, *, as_json: bool) -> str:
+    """One account, for people or machines."""
+    shown = _account_json(ledger, account)
+    return json.dumps(shown) if as_json else _account_text(account, shown)
+
+
 def _account_json(ledger: Ledger, account: Budget) -> dict[str, object]:
     releases = [each for each in ledger.releases(account.population) if each.state != ReleaseState.ABORTED]
-    newest = releases[-1].charge if releases else None
+    newest = releases[-1] if releases else None
     warning = warning_of(account)
     return {
         "population": account.population,
         "unit": str(account.unit),
         "neighbours": str(account.neighbours),
         "limit": _amount(Amount(account.limit.epsilon, account.limit.delta)),
+        "scheduled": _amount(account.scheduled),
+        "ad_hoc": _amount(account.ad_hoc),
         "spent": _amount(account.spent),
-        "scheduled": _amount(_NOTHING),
         "left": _amount(account.left),
+        "pools": [_pool_json(account, kind) for kind in account.terms.pools],
+        "schedules": [_schedule_json(account, name) for name in account.enrolled],
+        "windows": {
+            every: _amount(Amount(each.epsilon, each.delta)) for every, each in account.windows.items()
+        },
         "releases": len(releases),
-        "fit": None if newest is None else releases_that_fit(account, newest),
+        "fit": None if newest is None else account.more_of(newest.took),
         "warning": None if warning is None else warning.as_json(),
+    }
+
+
+def _pool_json(account: Budget, kind: PoolKind) -> dict[str, object]:
+    pool, spent = account.terms.pools[kind], account.standing.spent.get(kind)
+    loss = "epsilon" if kind is PoolKind.SUMS else "rho"
+    return {
+        "kind": kind.value,
+        "keeps": _amount(Amount(pool.guarantee.epsilon, pool.guarantee.delta)),
+        "limit": {loss: str(pool.limit.loss), "delta": str(pool.limit.delta)},
+        "spent": {loss: str(spent.loss if spent else 0), "delta": str(spent.delta if spent else 0)},
+    }
+
+
+def _schedule_json(account: Budget, name: str) -> dict[str, object]:
+    return {
+        "name": name,
+        "slots": account.terms.slots(account.enrolled[name].schedule),
+        "taken": account.standing.taken.get(name, 0),
+        "late": account.enrolled[name].receipt is not None,
     }
 
 
@@ -99,22 +133,38 @@ def _amount(amount: Amount) -> dict[str, str]:
     return {"epsilon": str(amount.epsilon), "delta": str(amount.delta)}
 
 
-def _account_text(shown: dict[str, object]) -> str:
-    lines = [f"{shown['population']}  (unit {shown['unit']}, neighbours {shown['neighbours']})"]
-    for name in ("limit", "spent", "scheduled", "left"):
-        amount = shown[name]
-        assert isinstance(amount, dict)
-        epsilon, delta = (exact(Fraction(amount[part])) for part in ("epsilon", "delta"))
-        lines.append(f"  {name:10} epsilon {epsilon}, delta {delta}")
+def _account_text(account: Budget, shown: dict[str, Any]) -> str:
+    per = "" if account.unit.per is None else f"; used: of the fullest {account.unit.per}"
+    lines = [f"{shown['population']}  (unit {shown['unit']}, neighbours {shown['neighbours']}{per})"]
+    names = ["limit", *(["scheduled", "ad_hoc"] if account.enrolled else []), "spent", "left"]
+    for name in names:
+        epsilon, delta = (exact(Fraction(shown[name][part])) for part in ("epsilon", "delta"))
+        lines.append(f"  {name.replace('_', ' '):10} epsilon {epsilon}, delta {delta}")
+    if account.pools is not None:
+        lines += [f"  {'pool':10} {_pool_text(each)}" for each in shown["pools"]] or [f"  {'pool':10} none"]
+    for each in shown["schedules"]:
+        late = ", paid by a pool" if each["late"] else ""
+        lines.append(
+            f"  {'schedule':10} {each['name']}: {each['taken']} of {each['slots']} slots taken{late}"
+        )
+    for every, each in shown["windows"].items():
+        epsilon, delta = exact(Fraction(each["epsilon"])), exact(Fraction(each["delta"]))
+        lines.append(f"  {'window':10} each {every}: epsilon {epsilon}, delta {delta}")
     fit = shown["fit"]
-    lines.append(f"  {'releases':10} {shown['releases']}" + _fits(fit))
+    lines.append(
+        f"  {'releases':10} {shown['releases']}" + ("" if fit is None else f"; as the newest, {fit} more fit")
+    )
     if shown["warning"] is not None:
         lines.append("  warning    20 % or less is left")
     return "\n".join(lines)
 
 
-def _fits(fit: object) -> str:
-    return "" if fit is None else f"; as the newest, {fit} more fit"
+def _pool_text(pool: dict[str, Any]) -> str:
+    spent, limit = (
+        ", ".join(f"{name} {figures(float(Fraction(value)), 4)}" for name, value in pool[what].items())
+        for what in ("spent", "limit")
+    )
+    return f"{pool['kind']}: {spent} spent of {limit}"
 
 
 def _cell(value: object) -> str:

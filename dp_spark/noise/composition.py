@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Of delta, relative: what connect-the-dots may add.
 PRECISION = 2e-4
+_COARSE = 4e-3  # the same, to see which of several cases is the worst
 _TRUNCATED = 1e-15  # dp-accounting's own default; where this is not small against delta it floors delta
 _RESOLVED_BITS = 44
 _GOOGLE_FFT_ERROR = 2.0**-49  # times log2(size): relative l2 error of its transforms
@@ -118,6 +119,36 @@ def composed_delta(slots: Sequence[Slot], epsilon: Fraction | float) -> float:
     return max(google.lower, own.upper)
 
 
+def slots_delta(cases: Sequence[Sequence[Slot]], epsilon: Fraction | float) -> float:
+    """An upper bound of delta at `epsilon` in every case: by both accountants in the worst, by ours in all.
+
+    A bound on a coarser grid is a bound: only cases in which that is above what the worst costs are looked
+    at more closely.
+    """
+    if len(cases) == 1:
+        return composed_delta(cases[0], epsilon)
+    bounds = [fft_composed_delta(case, epsilon, precision=_COARSE).upper for case in cases]
+    first, *rest = sorted(range(len(cases)), key=lambda index: -bounds[index])
+    largest = composed_delta(cases[first], epsilon)
+    for index in rest:
+        if bounds[index] > largest:
+            largest = max(largest, composed_delta(cases[index], epsilon))
+    return largest
+
+
+def slots_epsilon(cases: Sequence[Sequence[Slot]], delta: float) -> float:
+    """An epsilon >= 0, hardly above the least, at which `slots_delta` is at most `delta`, or infinity."""
+    worst = cases[0]
+    if len(cases) > 1:
+        worst = max(cases, key=lambda case: fft_epsilon(slot_laws(case), delta, precision=_COARSE))
+    epsilon = composed_epsilon(worst, delta)
+    for widen in (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1):
+        wider = epsilon * (1 + widen)
+        if not math.isfinite(epsilon) or slots_delta(cases, wider) <= delta:
+            return wider
+    raise ArithmeticError(f"no epsilon near {epsilon:.6g} was certified")
+
+
 def google_composed_delta(slots: Sequence[Slot], epsilon: Fraction | float) -> Bracket:
     """Delta by dp-accounting with the slack of freezing: as it computes it, and with its float error added.
 
@@ -152,14 +183,16 @@ def composed_epsilon(slots: Sequence[Slot], delta: Fraction | float) -> float:
     raise ArithmeticError(f"no epsilon near {epsilon:.6g} was certified")
 
 
-def fft_composed_delta(slots: Sequence[Slot], epsilon: Fraction | float) -> Bracket:
+def fft_composed_delta(
+    slots: Sequence[Slot], epsilon: Fraction | float, *, precision: float = PRECISION
+) -> Bracket:
     """Bounds of the same delta by the accountant of this package, which shares no code beyond the grid laws.
 
     Both ends are for shifts of exactly the stated size; the upper one has the slack of freezing added.
     """
     laws, slack = slot_laws(slots), freezing_slack(slots, float(epsilon))
     at = max(0.0, float(epsilon) - slack.epsilon)
-    lower, upper = fft_delta(laws, at, precision=PRECISION)
+    lower, upper = fft_delta(laws, at, precision=precision)
     return Bracket(lower, min(1.0, upper * (1 + slack.epsilon) + slack.delta))
 
 
@@ -179,14 +212,19 @@ def freezing_slack(slots: Sequence[Slot], epsilon: float) -> Slack:
     the two weights is smaller is counted whole, twice. Both compare with the log-concave law truncated at
     the support that is drawn; a shift smaller than the resolved support has no more unresolved mass.
     """
-    ratio = 2.0**-_RESOLVED_BITS
-    draws = sum(slot.draws for slot in slots)
     entries = sum(slot.draws * slot.table.entries for slot in slots)
     additive = entries * (1 + math.exp(min(epsilon, 700.0))) * 2.0**-wide.BITS
-    scarce = sum(slot.draws * _unresolved(slot) for slot in slots)
-    if additive <= scarce or additive < 1e-20:
+    if additive < 1e-20:
         return Slack(0.0, additive * (1 + 1e-9))
-    return Slack(4 * draws * ratio * (1 + 1e-9), 2 * scarce * (1 + 1e-9))
+    other = multiplicative_slack(slots)
+    return Slack(0.0, additive * (1 + 1e-9)) if additive <= other.delta / 2 else other
+
+
+def multiplicative_slack(slots: Sequence[Slot]) -> Slack:
+    """The second of the two bounds of `freezing_slack`, the same at every epsilon."""
+    draws = sum(slot.draws for slot in slots)
+    scarce = sum(slot.draws * _unresolved(slot) for slot in slots)
+    return Slack(4 * draws * 2.0**-_RESOLVED_BITS * (1 + 1e-9), 2 * scarce * (1 + 1e-9))
 
 
 def _unresolved(slot: Slot) -> float:

@@ -1,14 +1,14 @@
 """What one unit can do under each neighbour relation, as shifts of cells, and what that costs."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dp_spark.errors import PlanRefused
-from dp_spark.noise.composition import Slot, composed_delta, composed_epsilon
+from dp_spark.noise.composition import Slot, slots_delta, slots_epsilon
 from dp_spark.noise.demand import checked_count
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Moved(NamedTuple):
 Case: TypeAlias = tuple[tuple[Moved, ...], ...]  # for each part, what moves
 
 
-def worst_cases(parts: Sequence[Part], times: int = 1) -> tuple[Case, ...]:
+def worst_cases(parts: Sequence[Part], times: int = 1, most_splits: int = _MOST_SPLITS) -> tuple[Case, ...]:
     """Cases of which, for every pair of neighbours, at least one costs as much or more at every epsilon.
 
     Of `times` releases of all parts: what moves in all of them is counted. In each release the two units may
@@ -90,8 +90,8 @@ def worst_cases(parts: Sequence[Part], times: int = 1) -> tuple[Case, ...]:
     Fewer cases do where one of them dominates the rest, cell by cell, by the l1 lemma of `dominating_shift`:
     if no overlap is above its sensitivity, a cell at overlap costs no more than one of two at sensitivity,
     and m = 0 is the worst; if every overlap is twice its sensitivity, two cells at sensitivity cost no more
-    than one at overlap, and m = cells is. Above 16 cells, m in a..b is covered by b kept cells with
-    2 (cells - a) others: an upper bound, 1/16 of the cells too many.
+    than one at overlap, and m = cells is. Above `most_splits` cells, m in a..b is covered by b kept cells
+    with 2 (cells - a) others: an upper bound, 1 / `most_splits` of the cells too many.
 
     Raises:
         PlanRefused: parts with overlap have different numbers of cells.
@@ -104,7 +104,7 @@ def worst_cases(parts: Sequence[Part], times: int = 1) -> tuple[Case, ...]:
             way_out="price what moves other cells without overlap, both units counted in",
         )
     over_all = [replace(part, cells=part.cells * times) for part in parts]
-    splits = _splits([part for part in over_all if part.overlap is not None])
+    splits = _splits([part for part in over_all if part.overlap is not None], most_splits)
     return tuple(tuple(_moved(part, *split) for part in over_all) for split in splits)
 
 
@@ -123,18 +123,17 @@ def worst_delta(
     epsilon: Fraction | float,
     *,
     times: int = 1,
-    price: Callable[[Sequence[Slot], Fraction | float], float] = composed_delta,
 ) -> float:
     """The delta at `epsilon` of all parts together, `times` times, for every pair of neighbours."""
-    return max(price(case_slots(case, tables), epsilon) for case in worst_cases(parts, times))
+    return slots_delta([case_slots(case, tables) for case in worst_cases(parts, times)], epsilon)
 
 
 def epsilon_alone(table: "NoiseTable", part: Part, delta: Fraction | float) -> float:
     """The epsilon that one part costs by itself at `delta`, for every pair of neighbours."""
-    return max(composed_epsilon(case_slots(case, [table]), delta) for case in worst_cases([part]))
+    return slots_epsilon([case_slots(case, [table]) for case in worst_cases([part])], float(delta))
 
 
-def _splits(parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
+def _splits(parts: Sequence[Part], most: int) -> Iterator[tuple[int, int]]:
     """Pairs of kept cells and of cells that each unit has alone."""
     if not parts:
         yield 0, 0
@@ -144,11 +143,11 @@ def _splits(parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
         yield 0, cells
     elif all(part.overlap == 2 * part.sensitivity for part in parts):
         yield cells, 0
-    elif cells <= _MOST_SPLITS:
+    elif cells <= most:
         yield from ((kept, cells - kept) for kept in range(cells + 1))
     else:
-        edges = [cells * block // _MOST_SPLITS for block in range(_MOST_SPLITS + 1)]
-        yield from ((most, cells - least) for least, most in pairwise(edges))
+        edges = [cells * block // most for block in range(most + 1)]
+        yield from ((last, cells - first) for first, last in pairwise(edges))
 
 
 def _moved(part: Part, kept: int, alone: int) -> tuple[Moved, ...]:

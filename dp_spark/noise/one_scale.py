@@ -69,14 +69,14 @@ def certified(found: Found, request: Request) -> tuple[NoiseTable, ...]:
     rest = [_draws(case, request.parts) for case in request.cases]
     looked_at: list[_Draws] = []
 
-    def delta_at(scale: float, draws: Sequence[_Draws]) -> float:
+    def delta_at(scale: float, draws: Sequence[_Draws], precision: float = PRECISION) -> float:
         values = {each: np.arange(supports[each] + 1, dtype=np.float64) for each in noises}
         logs = {each: mirrored(-family.psi(values[each] * (1 / (scale * each.per_scale)))) for each in noises}
-        return _worst(draws, logs, request.epsilon, PRECISION)
+        return _worst(draws, logs, request.epsilon, precision)
 
     scale, goal = found.scale, request.delta * _AIM
     while rest and (not looked_at or delta_at(scale, rest) > goal):
-        worst = max(rest, key=lambda draws: delta_at(scale, [draws])) if len(rest) > 1 else rest[0]
+        worst = max(rest, key=lambda draws: delta_at(scale, [draws], _SEARCH_PRECISION))
         rest.remove(worst)
         looked_at.append(worst)
         scale = _least(lambda at: delta_at(at, looked_at), goal, scale, within=_WITHIN, finest=2e-9)
@@ -123,7 +123,10 @@ def _draws(case: Case, parts: Sequence[Part]) -> _Draws:
 
 
 def _worst(draws: Sequence[_Draws], logs: Mapping[_Noise, Floats], epsilon: float, precision: float) -> float:
-    """The largest delta of any of the cases."""
+    """The largest delta of any of the cases; those that a coarser grid shows to be smaller are left out."""
+    if len(draws) > 1 and precision < _SEARCH_PRECISION:
+        rough = [_worst([one], logs, epsilon, _SEARCH_PRECISION) for one in draws]
+        draws = [one for one, delta in zip(draws, rough, strict=True) if delta * 1.02 >= max(rough)]
     laws = {key: loss_law(logs[key[0]], key[1]) for key in dict.fromkeys(key for one in draws for key in one)}
     return max(
         fft_delta(

@@ -33,7 +33,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What `horizon` releases of all parts have to meet together, checked; `cases`: what may move in all."""
+    """What `horizon` releases of all parts have to meet together, checked; `cases` is what moves in all."""
 
     parts: tuple[Part, ...]
     epsilon: float

@@ -1,12 +1,15 @@
 """What a release promises and what its numbers will be worth, for a reader at a prompt or in a notebook."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
 from dp_spark.errors import Refusal
+from dp_spark.release.enrolling import plan_for
 from dp_spark.release.places import paying_account
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.profile import Profile
+from dp_spark.release.spec import FROM_BUDGET, ReleaseSpec
 from dp_spark.report import ReleaseFacts, facts_text, release_facts
 
 
@@ -33,9 +36,14 @@ class Explanation:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def explained(plan: ReleasePlan, profile: Profile) -> Explanation:
-    """The plan in words, with what the profile's ledger says of the account that would pay."""
+def explained(spec: ReleaseSpec, plan: Callable[[], ReleasePlan], profile: Profile) -> Explanation:
+    """A release in words, with what the profile's ledger says of the account that would pay.
+
+    `plan` gives what it is planned for without an account; a schedule of the account has a plan of its own.
+    """
     try:
-        return Explanation(release_facts(plan, budget=paying_account(profile, plan.spec)))
+        account = paying_account(profile, spec)
     except Refusal as refusal:
-        return Explanation(release_facts(plan), f"What is left is not known: {refusal}")
+        return Explanation(release_facts(plan()), f"What is left is not known: {refusal}")
+    by_itself = spec.release not in account.enrolled and spec.guarantee != FROM_BUDGET
+    return Explanation(release_facts(plan() if by_itself else plan_for(account, spec), budget=account))

@@ -249,7 +249,7 @@ class Release:
         Raises:
             Refusal: as `plan`, or the profile cannot be read. Without a ledger the words say so.
         """
-        return explained(self.plan(), _profile(profile))
+        return explained(self.spec, self.plan, _profile(profile))
 
     def run(
         self,
@@ -290,7 +290,6 @@ class Release:
             spark=spark,
             frame=df,
             profile=places,
-            planner=lambda _: self.plan(),
             revise=revise,
             observe=observe,
         )

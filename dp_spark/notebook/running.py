@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.errors import InputRefused, SetupRefused
 from dp_spark.frames.session import refuse_unknown_engine, silence_cell_printing_loggers
-from dp_spark.pipeline import Observer, Planner, run_release
+from dp_spark.pipeline import Observer, run_release
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import ReleaseSpec
 from dp_spark.report import RunResult
@@ -17,7 +17,6 @@ def run_in_session(
     spark: SparkSession,
     frame: DataFrame | None,
     profile: Profile,
-    planner: Planner,
     revise: str | None,
     observe: Observer,
 ) -> RunResult:
@@ -39,7 +38,6 @@ def run_in_session(
         profile=profile,
         spark=lambda: session,
         frame=frame,
-        planner=planner,
         revise=revise,
         observe=observe,
     )

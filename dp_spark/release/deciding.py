@@ -30,18 +30,21 @@ def families_of(noise: str) -> tuple[Family, ...]:
 
 
 def decided_noise(
-    noise: str, parts: Sequence[Part], guarantee: PrivacyGuarantee
+    noise: str, parts: Sequence[Part], guarantee: PrivacyGuarantee, horizon: int = 1
 ) -> tuple[tuple[NoiseTable, ...], NoiseDecision]:
-    """A table for each part, certified together, and the reasons.
+    """A table for each part, certified together for `horizon` releases, and the reasons.
 
     Raises:
         PlanRefused: no tables of a reasonable size meet the guarantee.
     """
     if noise != AUTO_NOISE:
-        tables = calibrate_jointly(family_named(noise), parts, guarantee)
-        return tables, NoiseDecision(noise, over_floor=_over_floor(tables, parts, guarantee))
-    choice = least_variance_jointly(parts, guarantee)
+        tables = calibrate_jointly(family_named(noise), parts, guarantee, horizon=horizon)
+        floor = _over_floor(tables, parts, guarantee) if horizon == 1 else None
+        return tables, NoiseDecision(noise, over_floor=floor)
+    choice = least_variance_jointly(parts, guarantee, horizon=horizon)
     tables, family = choice.tables, choice.family
+    if horizon > 1:
+        return tables, NoiseDecision(family, choice.runner_up, choice.ratio)
     if _is_one_cell(parts) and parts[0].sensitivity == 1:
         tightest = _tightest(guarantee)
         if tightest is not None and tightest.variance < tables[0].variance:

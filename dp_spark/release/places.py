@@ -15,8 +15,8 @@ from dp_spark.release.ledger import (
     require_same_protection,
 )
 from dp_spark.release.profile import Profile
-from dp_spark.release.spec import ReleaseSpec
 from dp_spark.release.secret import read_secret
+from dp_spark.release.spec import ReleaseSpec
 
 
 def open_ledger(profile: Profile) -> Ledger:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
+from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import NoiseTable
 from dp_spark.queries import Bounds, Query, Total
 from dp_spark.release.pricing import Priced
@@ -149,13 +150,37 @@ class NoiseDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetShare:
+    """What a release has of a budget that it shares with the others of its horizon.
+
+    Attributes:
+        whole: the pair that all of them together keep.
+        horizon: how many they are.
+        each: a pair that one of them keeps, at an equal share of the delta.
+    """
+
+    whole: PrivacyGuarantee
+    horizon: int
+    each: PrivacyGuarantee
+
+
+@dataclass(frozen=True, slots=True)
 class ReleasePlan:
-    """Everything a run needs but the rows, the period and the key."""
+    """Everything a run needs but the rows, the period and the key.
+
+    `share` is None where the spec states the guarantee of one release.
+    """
 
     spec: ReleaseSpec
     noise: NoiseDecision
     queries: tuple[PlannedQuery, ...]
     columns: tuple[OutputColumn, ...]
+    share: BudgetShare | None = None
+
+    @property
+    def guarantee(self) -> PrivacyGuarantee:
+        """What one release promises by itself: as the spec states it, or as its share of the budget gives."""
+        return self.spec.stated_guarantee if self.share is None else self.share.each
 
     @property
     def bounds(self) -> Bounds:

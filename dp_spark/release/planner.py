@@ -1,13 +1,18 @@
 """From a spec to its plan: shares of the guarantee, noise grids, calibrated tables, output columns."""
 
+import math
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import islice
 
 from dp_spark.errors import PlanRefused
-from dp_spark.noise import NoiseTable, epsilon_alone
+from dp_spark.guarantee import PrivacyGuarantee
+from dp_spark.noise import NoiseTable, Part, epsilon_alone, slots_epsilon, worst_cases
+from dp_spark.noise.neighbours import case_slots
 from dp_spark.queries import ClampedColumn, Count, Ids, Mean, Query, Sum
 from dp_spark.release.deciding import decided_noise, families_of
 from dp_spark.release.plan import (
+    BudgetShare,
     ColumnRole,
     ColumnType,
     OutputColumn,
@@ -42,16 +47,43 @@ def plan_release(spec: ReleaseSpec) -> ReleasePlan:
     No share of the guarantee is cut off for a total: all are calibrated together, by what they cost composed.
 
     Raises:
-        PlanRefused: no noise table of a reasonable size meets a share, or numbers do not fit.
+        PlanRefused: no noise table of a reasonable size meets a share, numbers do not fit, or the guarantee
+            comes from the budget, which `plan_from_budget` has to be told.
     """
+    return _planned(spec, spec.stated_guarantee)
+
+
+def plan_from_budget(spec: ReleaseSpec, whole: PrivacyGuarantee, horizon: int | None = None) -> ReleasePlan:
+    """The plan of each of `horizon` releases that together keep `whole`, all of one noise.
+
+    Noise and its family are chosen for the composition of all of them, not for one. `horizon` is that of
+    the spec unless it is given.
+
+    Raises:
+        PlanRefused: as in `plan_release`, or no horizon is known.
+    """
+    horizon = horizon or spec.budget.horizon
+    if horizon is None:
+        raise PlanRefused(
+            "horizon_missing",
+            f"release {spec.release} shares a budget among nobody knows how many releases",
+            way_out="add `horizon: 365`, the number of releases, to `budget`",
+        )
+    return _planned(spec, whole, horizon)
+
+
+def _planned(spec: ReleaseSpec, guarantee: PrivacyGuarantee, horizon: int | None = None) -> ReleasePlan:
+    times = horizon or 1
     bounds = contribution_bounds(spec.unit, spec.bounds)
     asked = [(entry, query_of(entry)) for entry in spec.queries]
     totals = [total for _, query in asked for total in query.totals(bounds)]
-    priced = priced_totals(totals, spec.neighbours, spec.guarantee, families_of(spec.noise))
+    priced = priced_totals(totals, spec.neighbours, guarantee, families_of(spec.noise), times)
     parts = [each.part for each in priced]
-    tables, decision = decided_noise(spec.noise, parts, spec.guarantee)
+    tables, decision = decided_noise(spec.noise, parts, guarantee, times)
+    share = None if horizon is None else _share(tables, parts, guarantee, horizon)
+    one = guarantee if share is None else share.each
     alone = {
-        (table, part): epsilon_alone(table, part, spec.guarantee.delta)
+        (table, part): epsilon_alone(table, part, one.delta)
         for table, part in zip(tables, parts, strict=True)
     }
     planned = iter(
@@ -64,7 +96,23 @@ def plan_release(spec: ReleaseSpec) -> ReleasePlan:
         PlannedQuery(entry.name, entry.kind, query, tuple(islice(planned, len(query.totals(bounds)))))
         for entry, query in asked
     )
-    return ReleasePlan(spec, decision, queries, _output_columns(spec, queries))
+    return ReleasePlan(spec, decision, queries, _output_columns(spec, queries), share)
+
+
+def _share(
+    tables: Sequence[NoiseTable], parts: Sequence[Part], whole: PrivacyGuarantee, horizon: int
+) -> BudgetShare:
+    """What one release keeps by itself: its epsilon, rounded up to 1e-6, at 1 / horizon of the delta."""
+    delta = whole.delta / horizon
+    epsilon = slots_epsilon([case_slots(case, tables) for case in worst_cases(parts)], float(delta))
+    if not math.isfinite(epsilon):
+        raise PlanRefused(
+            "share_without_epsilon",
+            f"one of {horizon} releases has no epsilon at delta = {float(delta):g}",
+            way_out="take a larger delta, or another noise",
+        )
+    each = PrivacyGuarantee(Fraction(math.ceil(epsilon * 10**6) + 1, 10**6), delta)
+    return BudgetShare(whole, horizon, each)
 
 
 def query_of(entry: QuerySpec) -> Query:

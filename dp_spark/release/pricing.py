@@ -41,7 +41,11 @@ class Priced:
 
 
 def priced_totals(
-    totals: Sequence[Total], neighbours: Neighbours, guarantee: PrivacyGuarantee, families: Sequence[Family]
+    totals: Sequence[Total],
+    neighbours: Neighbours,
+    guarantee: PrivacyGuarantee,
+    families: Sequence[Family],
+    horizon: int = 1,
 ) -> list[Priced]:
     """Each total in the form that gives the whole request the least noise.
 
@@ -71,8 +75,8 @@ def priced_totals(
             for possible, sign in zip(choices, signs, strict=True)
         ]
         try:
-            made = _in_forms(totals, forms, neighbours, guarantee)
-            cost = _log_variance(made, guarantee, families) if len(one) * len(two) > 1 else 0.0
+            made = _in_forms(totals, forms, neighbours, guarantee, horizon)
+            cost = _log_variance(made, guarantee, families, horizon) if len(one) * len(two) > 1 else 0.0
             found.append((cost, made))
         except PlanRefused as refusal:
             refusals.append(refusal)
@@ -144,11 +148,15 @@ def _forms(total: Total) -> tuple[Form, ...]:
 
 
 def _in_forms(
-    totals: Sequence[Total], forms: Sequence[Form], neighbours: Neighbours, guarantee: PrivacyGuarantee
+    totals: Sequence[Total],
+    forms: Sequence[Form],
+    neighbours: Neighbours,
+    guarantee: PrivacyGuarantee,
+    horizon: int,
 ) -> list[Priced]:
     """The totals in these forms, with grids that are all as fine against the noise to come."""
     exact = [part_of(total, form, 1, neighbours) for total, form in zip(totals, forms, strict=True)]
-    std = expected_std(exact, guarantee)
+    std = expected_std(exact, guarantee, horizon=horizon)
     priced = []
     for total, form, part in zip(totals, forms, exact, strict=True):
         finest = max(1, int(STD_IN_GRID_STEPS / std))
@@ -160,8 +168,12 @@ def _in_forms(
     return priced
 
 
-def _log_variance(priced: Sequence[Priced], guarantee: PrivacyGuarantee, families: Sequence[Family]) -> float:
+def _log_variance(
+    priced: Sequence[Priced], guarantee: PrivacyGuarantee, families: Sequence[Family], horizon: int
+) -> float:
     """The mean log of the variances that the totals will have, in their own integers."""
     parts = [each.part for each in priced]
     scales = sum(2 * math.log(each.part.sensitivity * each.grid_steps) for each in priced)
-    return math.log(expected_variance(parts, guarantee, families=families)) + scales / len(priced)
+    return math.log(expected_variance(parts, guarantee, families=families, horizon=horizon)) + scales / len(
+        priced
+    )

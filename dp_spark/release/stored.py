@@ -6,9 +6,11 @@ from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
 
+from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import NoiseTable, Part
 from dp_spark.queries import ClampedColumn, Measure, MeasureKind, Total
 from dp_spark.release.plan import (
+    BudgetShare,
     ColumnRole,
     ColumnType,
     NoiseDecision,
@@ -33,6 +35,8 @@ def plan_to_bytes(plan: ReleasePlan) -> bytes:
         "queries": [[_total_to_json(planned) for planned in query.totals] for query in plan.queries],
         "columns": [_column_to_json(column) for column in plan.columns],
     }
+    if plan.share is not None:
+        document["share"] = _share_to_json(plan.share)
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
@@ -58,7 +62,21 @@ def plan_from_bytes(body: bytes, tables: Mapping[str, bytes]) -> ReleasePlan:
         for entry, totals in zip(spec.queries, document["queries"], strict=True)
     )
     decision = NoiseDecision(**document["noise"])
-    return ReleasePlan(spec, decision, queries, tuple(map(_column_from_json, document["columns"])))
+    columns = tuple(map(_column_from_json, document["columns"]))
+    return ReleasePlan(spec, decision, queries, columns, _share_from_json(document.get("share")))
+
+
+def _share_to_json(share: BudgetShare) -> dict[str, Any]:
+    pairs = {"whole": share.whole, "each": share.each}
+    texts = {name: [str(pair.epsilon), str(pair.delta)] for name, pair in pairs.items()}
+    return {**texts, "horizon": share.horizon}
+
+
+def _share_from_json(stored: Mapping[str, Any] | None) -> BudgetShare | None:
+    if stored is None:
+        return None
+    whole, each = (PrivacyGuarantee(*map(Fraction, stored[name])) for name in ("whole", "each"))
+    return BudgetShare(whole, stored["horizon"], each)
 
 
 def _total_to_json(planned: PlannedTotal) -> dict[str, Any]:

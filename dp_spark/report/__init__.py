@@ -1,6 +1,6 @@
 """The same facts about a release three ways: on the console, as a page, as a statement on disk."""
 
-from dp_spark.report.facts import Amount, Budget, ReleaseFacts, SealedRelease, release_facts
+from dp_spark.report.facts import Amount, ReleaseFacts, SealedRelease, release_facts
 from dp_spark.report.outcome import RunResult, result_json, result_text
 from dp_spark.report.page import facts_html
 from dp_spark.report.statement import StatementPaths, file_digest, sealed_release, write_statement
@@ -8,7 +8,6 @@ from dp_spark.report.text import facts_text, print_facts
 
 __all__ = [
     "Amount",
-    "Budget",
     "ReleaseFacts",
     "RunResult",
     "SealedRelease",

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee
 from dp_spark.queries import Bounds
+from dp_spark.release.enrolling import expected_receipt
+from dp_spark.release.ledger import Budget, Receipt
 from dp_spark.release.plan import COVERAGE, NoiseDecision, ReleasePlan
 from dp_spark.release.spec import InputSpec
 from dp_spark.report.plain import as_plain
@@ -30,22 +32,6 @@ class Amount(Protocol):
     @property
     def delta(self) -> Fraction:
         """The sum of the deltas."""
-
-
-class Budget(Protocol):
-    """The account of a population, as its ledger keeps it."""
-
-    @property
-    def limit(self) -> Amount:
-        """What may be spent in its lifetime."""
-
-    @property
-    def spent(self) -> Amount:
-        """The sum of all charges."""
-
-    @property
-    def left(self) -> Amount:
-        """What the limit leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,22 +100,44 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True)
+class SlotFacts:
+    """The schedule that a release takes a slot of.
+
+    Attributes:
+        taken: how many slots are taken now; where units have periods, of one period.
+        slots: how many there are.
+    """
+
+    schedule: str
+    taken: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
 class CostFacts:
     """What the ledger takes for one release.
 
     Attributes:
-        charge: the cost of one release.
-        charged: whether `spent` holds this release already.
+        charge: what one release promises by itself.
+        takes: what it takes of the pools: the same from sums, less from zCDP, nothing where it has a slot.
+        charged: whether the account holds this release already.
+        slots: where it takes a slot and costs nothing beside that; else None.
+        pool: the kind of pool that pays, where the account is divided; else None.
         limit: the lifetime limit of the account.
-        spent: the sum of all charges.
-        left: what the limit leaves now.
-        left_after: what it leaves once this release is charged; negative if it does not fit.
-        releases_that_fit: how many releases of this cost `left` still pays.
+        scheduled: what is set aside for all schedules.
+        spent: what is used of the pools.
+        left: what the pools leave now.
+        left_after: what they leave once this release is charged; negative if it does not fit.
+        releases_that_fit: how many releases of this cost there is room for.
     """
 
     charge: Spending
+    takes: Spending
     charged: bool
+    slots: SlotFacts | None
+    pool: str | None
     limit: Spending
+    scheduled: Spending
     spent: Spending
     left: Spending
     left_after: Spending
@@ -200,7 +208,11 @@ class ReleaseFacts:
 
 
 def release_facts(
-    plan: ReleasePlan, *, budget: Budget | None = None, sealed: SealedRelease | None = None
+    plan: ReleasePlan,
+    *,
+    budget: Budget | None = None,
+    sealed: SealedRelease | None = None,
+    receipt: Receipt | None = None,
 ) -> ReleaseFacts:
     """The facts of a plan; of a release, if `sealed`, whose charge `budget` then holds already."""
     spec, unit = plan.spec, plan.spec.unit.protected
@@ -212,7 +224,7 @@ def release_facts(
         derived=tuple(f"{each.name} = {each.sql}, else {each.default}" for each in spec.derive or ()),
         sinks=tuple(f"{sink.sink} {sink.path}" for sink in spec.publish),
         period=None if spec.period is None else str(spec.period.every),
-        guarantee=spec.guarantee,
+        guarantee=plan.guarantee,
         unit=unit_words(unit),
         unit_columns=unit.columns,
         unit_per=None if unit.per is None else str(unit.per),
@@ -228,7 +240,7 @@ def release_facts(
         decision=plan.noise,
         totals=total_facts(plan),
         queries=query_facts(plan),
-        cost=None if budget is None else _cost_facts(spec.guarantee, budget, charged=sealed is not None),
+        cost=None if budget is None else _cost_facts(plan, budget, receipt, charged=sealed is not None),
         sealed=sealed,
     )
 
@@ -246,27 +258,30 @@ def _group_facts(columns: tuple[str, ...], keys: tuple[tuple[str, ...], ...]) ->
     return GroupFacts(columns, len(keys), source, keys[:_SHOWN_GROUPS])
 
 
-def _cost_facts(guarantee: PrivacyGuarantee, budget: Budget, *, charged: bool) -> CostFacts:
-    charge, left = _spending(guarantee), _spending(budget.left)
-    after = Spending(left.epsilon - charge.epsilon, left.delta - charge.delta)
+def _cost_facts(plan: ReleasePlan, budget: Budget, receipt: Receipt | None, *, charged: bool) -> CostFacts:
+    took = receipt or expected_receipt(budget, plan)
+    other = budget.before(took) if charged else budget.after(took)
+    takes = abs(other.spent.epsilon - budget.spent.epsilon), abs(other.spent.delta - budget.spent.delta)
+    slots = None
+    if took.schedule is not None:
+        schedule = budget.terms.schedules[took.schedule]
+        slots = SlotFacts(
+            schedule.name, budget.standing.taken.get(schedule.name, 0), budget.terms.slots(schedule)
+        )
     return CostFacts(
-        charge=charge,
+        charge=_spending(plan.guarantee),
+        takes=Spending(*takes),
         charged=charged,
+        slots=slots,
+        pool=None if took.pool is None or budget.pools is None else str(took.pool),
         limit=_spending(budget.limit),
+        scheduled=_spending(budget.scheduled),
         spent=_spending(budget.spent),
-        left=left,
-        left_after=left if charged else after,
-        releases_that_fit=_releases_that_fit(left, charge),
+        left=_spending(budget.left),
+        left_after=_spending(budget.left if charged else budget.after(took).rest),
+        releases_that_fit=max(budget.more_of(took), 0),
     )
 
 
 def _spending(amount: Amount) -> Spending:
     return Spending(amount.epsilon, amount.delta)
-
-
-def _releases_that_fit(left: Spending, charge: Spending) -> int:
-    """The whole number of charges that both epsilon and delta of `left` hold; a delta of 0 costs nothing."""
-    fits = math.floor(left.epsilon / charge.epsilon)
-    if charge.delta > 0:
-        fits = min(fits, math.floor(left.delta / charge.delta))
-    return max(fits, 0)

@@ -152,13 +152,22 @@ def together(facts: ReleaseFacts) -> str:
 
 def ledger(cost: CostFacts) -> tuple[tuple[str, str], ...]:
     """Charge and account, as (name, text)."""
+    has_schedules = cost.scheduled.epsilon > 0
     return (
-        ("charged" if cost.charged else "charge", spending(cost.charge)),
+        ("charged" if cost.charged else "charge", _charge(cost)),
         ("limit", spending(cost.limit)),
-        ("spent", spending(cost.spent)),
-        ("left" if cost.charged else "left after", spending(cost.left_after)),
-        ("that pays", _releases(cost)),
+        *((("scheduled", spending(cost.scheduled)),) if has_schedules else ()),
+        ("spent", spending(cost.spent) + (" of the pools" if has_schedules else "")),
+        ("left" if cost.charged or cost.slots else "left after", spending(cost.left_after)),
+        ("slots left" if cost.slots else "that pays", _releases(cost)),
     )
+
+
+def _charge(cost: CostFacts) -> str:
+    if cost.slots is not None:
+        taken = f"{cost.slots.taken} of {counted(cost.slots.slots, 'slot')} taken"
+        return f"a slot of schedule {cost.slots.schedule}, {taken}; by itself {spending(cost.charge)}"
+    return spending(cost.charge) + ("" if cost.pool is None else f", of the pool of {cost.pool}")
 
 
 def price(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
@@ -168,6 +177,8 @@ def price(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
 
 def _releases(cost: CostFacts) -> str:
     """What the account can still pay."""
+    if cost.slots is not None:
+        return counted(cost.releases_that_fit, "release" if not cost.charged else "more release")
     if cost.charged:
         return f"{counted(cost.releases_that_fit, 'more release')} of this cost"
     if cost.releases_that_fit == 0:

@@ -84,16 +84,17 @@ def shared_epsilon(facts: ReleaseFacts) -> tuple[Segment, ...]:
 
 
 def spent_epsilon(cost: CostFacts) -> tuple[Segment, ...]:
-    """The epsilon of the account as one bar: other releases, this one, what is left."""
-    whole = max(cost.limit.epsilon, cost.spent.epsilon + (0 if cost.charged else cost.charge.epsilon))
-    others = cost.spent.epsilon - (cost.charge.epsilon if cost.charged else 0)
-    left = max(cost.left_after.epsilon, Fraction(0))
+    """The epsilon of the account as one bar: schedules, other releases, this one, what is left."""
+    this = cost.takes.epsilon
     parts = (
-        (others, "spent", "other releases"),
-        (cost.charge.epsilon, "this", "this release"),
-        (left, "left", "left"),
+        (cost.scheduled.epsilon, "scheduled", "schedules"),
+        (cost.spent.epsilon - (this if cost.charged else 0), "spent", "other releases"),
+        (this, "this", "this release"),
+        (max(cost.left_after.epsilon, Fraction(0)), "left", "left"),
     )
-    return _bar((each / whole, style, name, exact(each)) for each, style, name in parts)
+    shown = [part for part in parts if part[0] or part[1] != "scheduled"]
+    whole = max(cost.limit.epsilon, sum(amount for amount, _, _ in shown))
+    return _bar((each / whole, style, name, exact(each)) for each, style, name in shown)
 
 
 def total_style(index: int) -> str:

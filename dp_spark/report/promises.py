@@ -18,7 +18,7 @@ _UNITS_IN_RELEASE = {
 def protects(plan: ReleasePlan) -> tuple[str, ...]:
     """What the guarantee means for a unit, in one release and over many."""
     spec, unit = plan.spec, plan.spec.unit.protected
-    epsilon, delta = exact(spec.guarantee.epsilon), exact(spec.guarantee.delta)
+    epsilon, delta = exact(plan.guarantee.epsilon), exact(plan.guarantee.delta)
     where = "the input" if spec.period is None else f"the {spec.period.every} that a release covers"
     rows = rows_of(unit)
     it = "it" if unit.is_row else "them"
@@ -30,7 +30,7 @@ def protects(plan: ReleasePlan) -> tuple[str, ...]:
     texts = [
         f"{rows[0].upper()}{rows[1:]} in {where}, whatever {'it holds' if unit.is_row else 'they hold'}: "
         f"{hidden}, any published outcome is at most e^{epsilon} = "
-        f"{figures(math.exp(spec.guarantee.epsilon), 3)} times as probable, but for an extra probability of "
+        f"{figures(math.exp(plan.guarantee.epsilon), 3)} times as probable, but for an extra probability of "
         f"{delta}."
     ]
     if spec.neighbours is Neighbours.REPLACE:
@@ -61,7 +61,7 @@ def _not_the_person(plan: ReleasePlan) -> tuple[str, ...]:
     ]
     most = _UNITS_IN_RELEASE.get((unit.per, spec.period.every)) if spec.period else None
     if spec.period and most:
-        epsilon = exact(most * spec.guarantee.epsilon)
+        epsilon = exact(most * plan.guarantee.epsilon)
         texts.append(
             f"In one release that is up to {most} {unit.per}s of a {spec.period.every}: epsilon {epsilon} "
             f"for a {somebody(unit)} with rows on all of them."

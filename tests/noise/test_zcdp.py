@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from dp_spark.errors import PlanRefused
+from dp_spark.noise import wide
 from dp_spark.noise.accountant import fft_delta
 from dp_spark.noise.composition import table_law
 from dp_spark.noise.families import Family, Gaussian, Laplace, Logistic
@@ -45,6 +46,18 @@ def test_the_cut_of_a_table_goes_to_delta_and_rho_stays_finite() -> None:
     assert account.delta == pytest.approx(outer, rel=1e-9, abs=0)
     assert 0 < account.rho <= 0.5**2 / 2
     assert account.times(10).rho == 10 * account.rho
+
+
+def test_weights_of_few_units_are_delta_and_do_not_count_in_rho() -> None:
+    """Below 2^56 units a weight is not trusted; a small shift of them could lose more than the full one."""
+    table = freeze(Gaussian(), Fraction(1, 20), 260, sensitivity=3, max_groups=1)
+    half = wide.to_ints(table.weights)
+    rare = 2 * sum(int(weight) for weight in half if weight < 2**56) / 2**128
+    outer = sum([int(weight) for weight in half if weight >= 2**56][-3:]) / 2**128
+    account = table_zcdp(table)
+    assert account.delta == pytest.approx(outer + rare, rel=1e-9, abs=0)
+    for shift in (1, 2):
+        assert law_zcdp(table_law(table, shift)).rho < account.rho
 
 
 def test_l2_on_the_lattice_is_above_the_formula_for_continuous_noise() -> None:

@@ -1,5 +1,6 @@
 """From spec to plan: shares, noise grids, sensitivities that rounding cannot exceed, plans as bytes."""
 
+import time
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
@@ -13,8 +14,10 @@ from dp_spark.errors import PlanRefused
 from dp_spark.frames.privatize import rounded
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import worst_delta
-from dp_spark.release.plan import ColumnRole, ColumnType, PlannedTotal, ReleasePlan
-from dp_spark.release.planner import plan_release
+from dp_spark.release.ledger.cost import require_within_limit, scheduled_delta
+from dp_spark.release.ledger.schedule import Schedule, noise_of
+from dp_spark.release.plan import BudgetShare, ColumnRole, ColumnType, PlannedTotal, ReleasePlan
+from dp_spark.release.planner import plan_from_budget, plan_release
 from dp_spark.release.pricing import grid_steps
 from dp_spark.release.spec import ReleaseSpec
 from dp_spark.release.stored import plan_from_bytes, plan_to_bytes
@@ -53,8 +56,8 @@ def composed(plan: ReleasePlan) -> float:
     """
     parts = [total.priced.part for total in totals(plan)]
     if len(parts) == parts[0].most_cells == 1:
-        return totals(plan)[0].table.privacy_delta(plan.spec.guarantee.epsilon)
-    return worst_delta([total.table for total in totals(plan)], parts, plan.spec.guarantee.epsilon)
+        return totals(plan)[0].table.privacy_delta(plan.guarantee.epsilon)
+    return worst_delta([total.table for total in totals(plan)], parts, plan.guarantee.epsilon)
 
 
 @pytest.mark.parametrize("max_groups", [1, 3, 40])
@@ -62,7 +65,7 @@ def composed(plan: ReleasePlan) -> float:
 def test_everything_a_release_draws_keeps_its_guarantee_and_wastes_little(max_groups: int, rows: int) -> None:
     plan = planned(bounds={"max_groups": max_groups, "max_rows_per_group": rows})
     assert len(totals(plan)) == 5
-    assert 0.9 * plan.spec.guarantee.delta < composed(plan) <= plan.spec.guarantee.delta
+    assert 0.9 * plan.guarantee.delta < composed(plan) <= plan.guarantee.delta
     for total in totals(plan):
         assert total.table.sensitivity * total.grid_steps >= total.total.sensitivity
         assert total.table.max_groups == max_groups
@@ -72,7 +75,7 @@ def test_everything_a_release_draws_keeps_its_guarantee_and_wastes_little(max_gr
 def test_a_named_family_is_taken_and_keeps_the_guarantee(noise: Any) -> None:
     plan = planned(noise=noise)
     assert {total.table.family for total in totals(plan)} == {plan.spec.noise} == {plan.noise.family}
-    assert composed(plan) <= plan.spec.guarantee.delta
+    assert composed(plan) <= plan.guarantee.delta
 
 
 def test_auto_has_no_more_variance_than_any_named_family_and_says_what_it_was_chosen_over() -> None:
@@ -101,7 +104,7 @@ def test_a_floor_that_is_not_known_is_no_reason_to_refuse(epsilon: Any, delta: s
         bounds={"max_groups": 1, "max_rows_per_group": rows},
         guarantee={"epsilon": epsilon, "delta": delta},
     )
-    assert composed(plan) <= plan.spec.guarantee.delta
+    assert composed(plan) <= plan.guarantee.delta
     assert plan.noise.over_floor is None or plan.noise.over_floor >= 1 - 1e-6
 
 
@@ -110,7 +113,7 @@ def test_noise_smaller_than_128_bits_is_refused_or_planned_but_never_breaks(nois
     one = {"queries": [{"name": "n", "kind": "ids"}], "guarantee": {"epsilon": 88, "delta": "0.1"}}
     with suppress(PlanRefused):
         plan = planned(noise=noise, bounds={"max_groups": 1, "max_rows_per_group": 1}, **one)
-        assert composed(plan) <= plan.spec.guarantee.delta
+        assert composed(plan) <= plan.guarantee.delta
 
 
 @given(sensitivity=st.integers(1, 10**13), finest=st.integers(1, 10**4))
@@ -207,3 +210,73 @@ def test_a_guarantee_is_positive() -> None:
         PrivacyGuarantee(Fraction(0), Fraction(1, 10))
     with pytest.raises(ValueError, match="delta"):
         PrivacyGuarantee(Fraction(1), Fraction(1))
+
+
+def shared(horizon: int, **changes: Any) -> ReleasePlan:
+    budget = {"population": "p", "horizon": horizon}
+    spec = ReleaseSpec(**{**BASE, "guarantee": "from_budget", "budget": budget, **changes})
+    return plan_from_budget(spec, WHOLE)
+
+
+WHOLE = PrivacyGuarantee(Fraction(4), Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize(("horizon", "neighbours"), [(365, "add_remove"), (30, "replace")])
+def test_a_budget_over_its_horizon_gives_each_release_what_is_used_up_by_all(
+    horizon: int, neighbours: str
+) -> None:
+    started = time.process_time()
+    plan = shared(horizon, neighbours=neighbours)
+    assert time.process_time() - started <= 10
+    schedule = Schedule("nightly", noise_of(plan), horizon)
+    together = scheduled_delta([schedule], WHOLE.epsilon)
+    assert Fraction(99, 100) * WHOLE.delta < together <= WHOLE.delta
+    one_more = scheduled_delta([Schedule("nightly", noise_of(plan), horizon + 5)], WHOLE.epsilon)
+    assert one_more > WHOLE.delta
+    require_within_limit("p", WHOLE, [schedule], [])
+
+
+def test_one_release_of_a_horizon_promises_what_its_noise_keeps() -> None:
+    plan = shared(30)
+    assert plan.guarantee.delta == WHOLE.delta / 30
+    assert WHOLE.epsilon / 30 < plan.guarantee.epsilon < WHOLE.epsilon / 4
+    drawn = [total.table for total in totals(plan)]
+    parts = [total.priced.part for total in totals(plan)]
+    assert worst_delta(drawn, parts, plan.guarantee.epsilon) <= plan.guarantee.delta
+    assert worst_delta(drawn, parts, plan.guarantee.epsilon * Fraction(99, 100)) > plan.guarantee.delta
+
+
+def test_a_horizon_has_far_less_noise_than_equal_shares_of_the_budget() -> None:
+    together = shared(30, noise="gaussian")
+    apart = planned(guarantee={"epsilon": WHOLE.epsilon / 30, "delta": WHOLE.delta / 30}, noise="gaussian")
+    assert totals(together)[0].std < 0.25 * totals(apart)[0].std
+    assert max(total.table.entries for total in totals(shared(365, noise="gaussian"))) < 20_000
+
+
+def test_the_horizon_may_change_the_family_that_wins() -> None:
+    few = {"bounds": {"max_groups": 1, "max_rows_per_group": 1}, "queries": [{"name": "n", "kind": "count"}]}
+    assert "laplace" in shared(1, **few).noise.family
+    assert "laplace" not in shared(365, **few).noise.family
+
+
+def test_a_shared_plan_is_read_back_and_a_plan_of_its_own_keeps_its_bytes() -> None:
+    plan = shared(30)
+    stored = {digest: table.to_bytes() for digest, table in plan.tables.items()}
+    assert plan_from_bytes(plan_to_bytes(plan), stored) == plan
+    assert b"share" not in plan_to_bytes(planned())
+
+
+def test_a_budget_is_not_shared_among_nobody_knows_how_many() -> None:
+    spec = ReleaseSpec(**BASE)
+    with pytest.raises(PlanRefused, match="nobody knows how many"):
+        plan_from_budget(spec, WHOLE)
+    assert plan_from_budget(spec, WHOLE, 7).share == BudgetShare(
+        WHOLE, 7, plan_from_budget(spec, WHOLE, 7).guarantee
+    )
+
+
+def test_a_release_that_shares_a_budget_is_not_planned_without_it() -> None:
+    spec = ReleaseSpec(**{**BASE, "guarantee": "from_budget", "budget": {"population": "p", "horizon": 9}})
+    with pytest.raises(PlanRefused) as refused:
+        plan_release(spec)
+    assert refused.value.code == "guarantee_from_budget"

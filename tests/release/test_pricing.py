@@ -142,7 +142,7 @@ def plain_delta(plan: ReleasePlan, moved: Counter[tuple[int, int]], cache: dict[
         one[[place - min(law) for place in law]] = list(law.values())
         for _ in range(cells):
             masses, lowest, finite = fftconvolve(masses, one), lowest + min(law), finite * (1 - infinite)
-    over = np.maximum((lowest + np.arange(len(masses))) / 1000 - float(plan.spec.guarantee.epsilon), 0.0)
+    over = np.maximum((lowest + np.arange(len(masses))) / 1000 - float(plan.guarantee.epsilon), 0.0)
     return 1 - finite + float(np.sum(masses * -np.expm1(-over)))
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dp_spark.errors import ExitCode, SpecRefused
+from dp_spark.errors import ExitCode, PlanRefused, SpecRefused
 from dp_spark.guarantee import Every, Neighbours, PrivacyGuarantee
 from dp_spark.queries import Bounds
 from dp_spark.release.spec import (
@@ -499,6 +499,41 @@ def test_epsilon_is_the_exact_number_that_was_written(written, exact):
 def test_ten_tenths_are_one():
     spec = ReleaseSpec(**with_value("guarantee.epsilon", 0.1))
     assert sum([spec.guarantee.epsilon] * 10) == 1
+
+
+def from_budget(**budget):
+    return {**base(), "guarantee": "from_budget", "budget": {"population": "nyc_planes", **budget}}
+
+
+def test_a_guarantee_may_come_from_the_budget_over_its_horizon():
+    spec = ReleaseSpec(**from_budget(horizon="365"))
+    assert (spec.guarantee, spec.budget.horizon) == ("from_budget", 365)
+    assert spec_from_canonical(spec.canonical_json()) == spec
+    with pytest.raises(PlanRefused, match="takes its guarantee from the budget of nyc_planes"):
+        _ = spec.stated_guarantee
+
+
+def test_a_share_of_the_budget_needs_to_know_among_how_many():
+    told = refusal(from_budget())
+    assert "budget: missing key 'horizon'" in told
+    assert "add `horizon: 365`" in told
+
+
+@pytest.mark.parametrize("horizon", ["0", "1000001", "-1", "3.5", "a year"])
+def test_a_horizon_is_a_whole_number_of_releases(horizon):
+    assert "budget.horizon" in refusal(from_budget(horizon=horizon))
+
+
+def test_a_stated_guarantee_may_have_a_horizon_too_and_without_one_the_digest_is_as_before():
+    with_horizon = ReleaseSpec(**with_value("budget.horizon", 365))
+    assert with_horizon.stated_guarantee == PrivacyGuarantee(Fraction(1), Fraction(1, 10**6))
+    assert "horizon" not in ReleaseSpec(**base()).canonical_json()
+
+
+def test_a_near_miss_of_from_budget_is_told_what_there_is():
+    told = refusal({**base(), "guarantee": "from-budget"})
+    assert "is not a mapping, and not from_budget" in told
+    assert "budget.horizon" in told
 
 
 def test_delta_zero_is_refused_with_what_to_write():

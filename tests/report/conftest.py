@@ -1,15 +1,17 @@
 """One realistic plan, its facts, and what became of a release of it."""
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 
 import pytest
 
+from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
+from dp_spark.release.ledger import Budget, Standing
+from dp_spark.release.ledger.adhoc import Cost
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.planner import plan_release
-from dp_spark.release.spec import parse_spec
+from dp_spark.release.spec import PoolKind, parse_spec
 from dp_spark.report import ReleaseFacts, SealedRelease, release_facts
 
 SPEC = """
@@ -32,22 +34,18 @@ publish: [{sink: parquet, path: out/flights_by_origin}]
 """
 
 
-@dataclass(frozen=True)
-class Sum:
-    epsilon: Fraction
-    delta: Fraction
-
-
-@dataclass(frozen=True)
-class Account:
-    limit: Sum
-    spent: Sum
-    left: Sum
-
-
-def account(*, limit: tuple[str, str], spent: tuple[str, str]) -> Account:
-    epsilon, delta = (Fraction(whole) - Fraction(part) for whole, part in zip(limit, spent, strict=True))
-    return Account(Sum(*map(Fraction, limit)), Sum(*map(Fraction, spent)), Sum(epsilon, delta))
+def account(*, limit: tuple[str, str], spent: tuple[str, str]) -> Budget:
+    """An account of one pool of sums."""
+    return Budget(
+        population="nyc_planes",
+        unit=PrivacyUnit(("tailnum",)),
+        neighbours=Neighbours.ADD_REMOVE,
+        limit=PrivacyGuarantee(*map(Fraction, limit)),
+        pools=None,
+        enrolled={},
+        standing=Standing(spent={PoolKind.SUMS: Cost(*map(Fraction, spent))}),
+        windows={},
+    )
 
 
 @pytest.fixture(scope="session")
@@ -88,15 +86,15 @@ def sealed() -> SealedRelease:
 
 
 @pytest.fixture(scope="session")
-def budget() -> Account:
+def budget() -> Budget:
     return account(limit=("100", "1e-4"), spent=("12", "1.2e-5"))
 
 
 @pytest.fixture(scope="session")
-def facts(plan: ReleasePlan, budget: Account) -> ReleaseFacts:
+def facts(plan: ReleasePlan, budget: Budget) -> ReleaseFacts:
     return release_facts(plan, budget=budget)
 
 
 @pytest.fixture(scope="session")
-def statement(plan: ReleasePlan, budget: Account, sealed: SealedRelease) -> ReleaseFacts:
+def statement(plan: ReleasePlan, budget: Budget, sealed: SealedRelease) -> ReleaseFacts:
     return release_facts(plan, budget=budget, sealed=sealed)

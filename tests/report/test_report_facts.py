@@ -144,7 +144,7 @@ def test_every_number_of_a_total_is_the_plan_s(plan, facts):
 
 def test_totals_cost_less_together_than_alone(plan, facts):
     alone = [total.epsilon_alone for total in facts.totals]
-    assert max(alone) < plan.spec.guarantee.epsilon < sum(alone)
+    assert max(alone) < plan.guarantee.epsilon < sum(alone)
 
 
 def test_a_lattice_answer_has_the_constants_of_its_columns(plan, facts):

@@ -1,10 +1,13 @@
 """The durable, locking privacy ledger: accounts, charges, and the life of every release."""
 
-from dp_spark.release.ledger.accounts import Amount, Budget, require_admitted, require_same_protection
+from dp_spark.release.ledger.accounts import Amount, Budget, require_same_protection
+from dp_spark.release.ledger.admission import Asked, Receipt, Standing
 from dp_spark.release.ledger.chain import Head, Verdict
 from dp_spark.release.ledger.claims import Claim, StagedOutcome
+from dp_spark.release.ledger.cost import room
 from dp_spark.release.ledger.database import database_of
 from dp_spark.release.ledger.decisions import Decision
+from dp_spark.release.ledger.dividing import Enrolment, enrolled
 from dp_spark.release.ledger.grants import grants
 from dp_spark.release.ledger.history import Entry
 from dp_spark.release.ledger.keys import create_master_key_file, load_master_key
@@ -16,40 +19,47 @@ from dp_spark.release.ledger.records import (
     ReleaseRecord,
     StoredFile,
 )
-from dp_spark.release.ledger.reserve import Reservation
+from dp_spark.release.ledger.reserve import Known, Reservation
+from dp_spark.release.ledger.schedule import Schedule, noise_of
 from dp_spark.release.ledger.sources import source_name
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
-from dp_spark.release.ledger.warnings import BudgetWarning, Level, releases_that_fit, share_left, warning_of
+from dp_spark.release.ledger.warnings import BudgetWarning, Level, warning_of
 
 __all__ = [
     "Amount",
+    "Asked",
     "Budget",
     "BudgetWarning",
     "Claim",
     "Decision",
+    "Enrolment",
     "Entry",
     "Event",
     "Head",
+    "Known",
     "Ledger",
     "Level",
     "Publication",
     "PublicationState",
+    "Receipt",
     "ReleaseId",
     "ReleaseRecord",
     "ReleaseState",
     "Reservation",
+    "Schedule",
     "StagedOutcome",
+    "Standing",
     "StoredFile",
     "Verdict",
     "create_ledger",
     "create_master_key_file",
     "database_of",
+    "enrolled",
     "grants",
     "load_master_key",
-    "releases_that_fit",
-    "require_admitted",
+    "noise_of",
     "require_same_protection",
-    "share_left",
+    "room",
     "source_name",
     "utc_now",
     "warning_of",

@@ -19,6 +19,7 @@ from dp_spark.errors import SpecRefused
 from dp_spark.release.ledger import store
 from dp_spark.release.ledger.keys import chain_key
 from dp_spark.release.ledger.rows import Touched, take_touched
+from dp_spark.release.ledger.terms import recounted, standing_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,18 @@ def verify(connection: sa.Connection, master_key: bytes, kept: Head | None = Non
         elif known != _digest(connection, table, key):
             findings.append(f"row {_name(table.name, key)} was altered")
     findings += [f"row {table} {key} was deleted" for table, key in told]
+    if not findings:
+        findings += _sums(connection)
     return Verdict(last if last.number else None, rows, tuple(findings))
+
+
+def _sums(connection: sa.Connection) -> Iterator[str]:
+    """Standings that hold less than the releases of their account took: a runner may write them."""
+    for population in connection.scalars(sa.select(store.accounts.c.population)).all():
+        for label, took in recounted(connection, population).items():
+            if not standing_of(connection, population, label).holds(took):
+                name = _name("standings", (population, label))
+                yield f"row {name} holds less than its releases took"
 
 
 def _entries(touched: str) -> dict[tuple[str, str], str]:

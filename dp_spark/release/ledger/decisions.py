@@ -7,10 +7,16 @@ import sqlalchemy as sa
 
 from dp_spark.errors import BudgetRefused, LedgerRefused
 from dp_spark.release.ledger import rows, store
+from dp_spark.release.ledger.adhoc import Cost
+from dp_spark.release.ledger.admission import Receipt
+from dp_spark.release.ledger.exact import decode
 from dp_spark.release.ledger.keys import WRAPPED_BYTES
+from dp_spark.release.ledger.persons import WHOLE
 from dp_spark.release.ledger.records import is_release
 from dp_spark.release.ledger.states import ENDED, ReleaseId, ReleaseState, successors
 from dp_spark.release.ledger.steps import Move, Stamp, record_step
+from dp_spark.release.ledger.terms import labels_of, put_standing, standing_of
+from dp_spark.release.spec import PoolKind
 
 
 class Decision(StrEnum):
@@ -56,6 +62,8 @@ def decide(
     )
     if decision is Decision.PUBLISH:
         return
+    if decision is Decision.ABORT:
+        _give_back(connection, row)
     _end(connection, row, ReleaseState(decision.value), stamp)
     if decision is Decision.BURN:
         _stop_attempts(connection, release_id.population, stamp)
@@ -124,6 +132,20 @@ _WHEN = {
     Decision.BURN: "an aborted release never had noise, and a burned one stays so",
     Decision.PUBLISH: "only a held release needs that; run any other again",
 }
+
+
+def _give_back(connection: sa.Connection, row: sa.Row[Any]) -> None:
+    """Take what a release took out of the sums that hold it."""
+    if row.receipt is None:
+        charge = Cost(decode(row.charge_epsilon), decode(row.charge_delta))
+        receipt = Receipt(pool=PoolKind.SUMS, cost=charge)
+        if WHOLE not in labels_of(connection, row.population):
+            return  # no stored sum holds it
+    else:
+        receipt = Receipt.from_text(row.receipt)
+    for label in receipt.labels:
+        standing = standing_of(connection, row.population, label).minus(receipt.took)
+        put_standing(connection, row.population, label, standing)
 
 
 def _end(connection: sa.Connection, row: sa.Row[Any], to: ReleaseState, stamp: Stamp) -> None:

@@ -17,10 +17,11 @@ class Entry:
     """One thing that happened.
 
     Attributes:
-        what: `limit` for a change of the limit, `source`, the name of a decision, or the state that a release
-            entered.
-        about: the release or source; nothing for a limit.
-        epsilon: the new limit, what was charged or, negative, what was given back; None where nothing was.
+        what: `limit`, `pools`, `schedule` or `window` for a decision on the account, `source`, the name of a
+            decision on a release, or the state that a release entered.
+        about: the release or source, or what was decided; nothing for a limit.
+        epsilon: the new limit, what a release promised when it was charged or, negative, when that was given
+            back; None where nothing was.
         by: the user who decided, or the host and process that ran.
     """
 
@@ -40,7 +41,8 @@ def history(connection: sa.Connection, population: str) -> list[Entry]:
         BudgetRefused: the ledger does not know it.
     """
     budget(connection, population)
-    entries = [*_limits(connection, population), *_sources(connection, population)]
+    entries = [*_limits(connection, population), *_changes(connection, population)]
+    entries += _sources(connection, population)
     entries += [*_releases(connection, population), *_decisions(connection, population)]
     return sorted(entries, key=lambda entry: entry.at)
 
@@ -52,6 +54,12 @@ def _limits(connection: sa.Connection, population: str) -> list[Entry]:
         Entry(row.at, "limit", "", decode(row.new_epsilon), decode(row.new_delta), row.reason, row.os_user)
         for row in found
     ]
+
+
+def _changes(connection: sa.Connection, population: str) -> list[Entry]:
+    table = store.account_changes
+    found = connection.execute(sa.select(table).where(table.c.population == population).order_by(table.c.id))
+    return [Entry(row.at, row.what, row.detail, None, None, row.reason, row.os_user) for row in found]
 
 
 def _sources(connection: sa.Connection, population: str) -> list[Entry]:

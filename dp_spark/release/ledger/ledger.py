@@ -9,20 +9,30 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
-from dp_spark.release.ledger import accounts, chain, life, revisions, store
+from dp_spark.guarantee import Every, Neighbours, PrivacyGuarantee, PrivacyUnit
+from dp_spark.release.ledger import accounts, chain, dividing, life, revisions, store
 from dp_spark.release.ledger.accounts import Budget, BudgetChange
 from dp_spark.release.ledger.chain import Head, Verdict
 from dp_spark.release.ledger.claims import Claim, StagedOutcome
 from dp_spark.release.ledger.database import Database, database_of
 from dp_spark.release.ledger.decisions import Decision, decide
+from dp_spark.release.ledger.dividing import Enrolment
 from dp_spark.release.ledger.history import Entry, history
 from dp_spark.release.ledger.keys import require_master_key
 from dp_spark.release.ledger.records import ReleaseRecord, StoredFile, is_release, records, tables_of
-from dp_spark.release.ledger.reserve import Reservation, require_own_master_key, reserve, resume
+from dp_spark.release.ledger.reserve import (
+    Known,
+    Reservation,
+    admitted,
+    require_own_master_key,
+    reserve,
+    resume,
+)
 from dp_spark.release.ledger.sources import add_source, source_name
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 from dp_spark.release.ledger.steps import Stamp, step
+from dp_spark.release.ledger.terms import has_releases
+from dp_spark.release.spec import PoolKind
 
 Clock = Callable[[], datetime]
 T = TypeVar("T")
@@ -92,7 +102,55 @@ class Ledger:
             SpecRefused: the population is no name.
         """
         change = BudgetChange(population, limit, unit, neighbours, reason)
+        if population in self.populations():
+            dividing.limited(self.budget(population), limit)
         self._write(lambda connection: accounts.set_budget(connection, change, self._stamp()))
+
+    def set_pools(self, population: str, pools: Mapping[PoolKind, PrivacyGuarantee], *, reason: str) -> None:
+        """Divide an account before its first release: what each pool of ad hoc releases keeps, if any.
+
+        Raises:
+            BudgetRefused: with the schedules they exceed the limit, or the reason is blank.
+            LedgerRefused: the account has releases.
+            PlanRefused: a pair is out of the range in which zCDP can be converted.
+        """
+        before = self.budget(population)
+        after = dividing.divided(before, pools)
+        self._write(lambda connection: dividing.store_pools(connection, before, after, reason, self._stamp()))
+
+    def enrol(self, population: str, asked: Enrolment, *, reason: str) -> None:
+        """Add a schedule to an account; after its first release, at the cost of a pool.
+
+        Raises:
+            BudgetRefused: it does not fit, or the reason is blank.
+            LedgerRefused: there is one of this name, or it may not come late.
+        """
+        before = self.budget(population)
+        late = self._database.read(lambda connection: has_releases(connection, population))
+        new = dividing.enrolled(before, asked, late=late)
+        self._write(
+            lambda connection: dividing.store_schedule(connection, before, new, reason, self._stamp())
+        )
+
+    def set_window(self, population: str, every: Every, limit: PrivacyGuarantee, *, reason: str) -> None:
+        """Limit what all releases that are charged in one day, week or month (UTC) promise together.
+
+        Raises:
+            BudgetRefused: the population is unknown, or the reason is blank.
+        """
+        self._write(
+            lambda connection: dividing.store_window(
+                connection, population, every, limit, reason, self._stamp()
+            )
+        )
+
+    def require_admitted(self, asked: Reservation) -> None:
+        """Check that a new release would be admitted now; `reserve` decides.
+
+        Raises:
+            BudgetRefused, LedgerRefused: as `reserve`.
+        """
+        self._database.read(lambda connection: admitted(connection, asked, self._stamp().at))
 
     def add_source(self, path: str, population: str) -> str:
         """Register an input under a population; the name that it has in the ledger.
@@ -138,14 +196,14 @@ class Ledger:
         """
         return self._write(lambda connection: reserve(connection, asked, self._master_key, self._stamp()))
 
-    def resume(self, release_id: ReleaseId) -> Claim:
-        """A new attempt at a known release, whatever its spec has become; for nothing.
+    def resume(self, release_id: ReleaseId, known: Known | None = None) -> Claim:
+        """A new attempt at a known release, for nothing; without `known` whatever its spec has become.
 
         Raises:
-            LedgerRefused: it is unknown, or was ended by a decision.
+            LedgerRefused: it is unknown, is not what `known` says, or was ended by a decision.
             BudgetRefused: its population has stopped.
         """
-        return self._write(lambda connection: resume(connection, release_id, self._stamp()))
+        return self._write(lambda connection: resume(connection, release_id, self._stamp(), known))
 
     def decide(self, release_id: ReleaseId, decision: Decision, reason: str) -> None:
         """Record what somebody decided about a release, with the reason, and take the step it means.

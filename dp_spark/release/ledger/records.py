@@ -13,9 +13,12 @@ import sqlalchemy as sa
 
 from dp_spark.errors import SetupRefused
 from dp_spark.guarantee import PrivacyGuarantee
-from dp_spark.release.ledger import store
+from dp_spark.release.ledger import rows, store
+from dp_spark.release.ledger.adhoc import Cost
+from dp_spark.release.ledger.admission import Receipt
 from dp_spark.release.ledger.exact import decode
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
+from dp_spark.release.spec import PoolKind
 
 
 class PublicationState(StrEnum):
@@ -58,17 +61,29 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRecord:
-    """Everything that is kept of a release, but for its key."""
+    """Everything that is kept of a release, but for its key.
+
+    Attributes:
+        charge: what it promises by itself.
+        receipt: what it took of its account; None where that was its charge, before there were receipts.
+    """
 
     release_id: ReleaseId
     state: ReleaseState
     spec_digest: str
     charge: PrivacyGuarantee
+    receipt: Receipt | None
     artefact: StoredFile | None
     statement: StoredFile | None
     publications: tuple[Publication, ...]
     events: tuple[Event, ...]
     plan_bytes: bytes = field(repr=False)
+
+    @property
+    def took(self) -> Receipt:
+        """What it took of its account."""
+        before = Receipt(pool=PoolKind.SUMS, cost=Cost(self.charge.epsilon, self.charge.delta))
+        return self.receipt or before
 
     @property
     def reserved_at(self) -> datetime:
@@ -96,11 +111,11 @@ def is_release(release_id: ReleaseId) -> sa.ColumnElement[bool]:
 
 def records(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> list[ReleaseRecord]:
     """The releases under `condition`, in the order of their charges."""
-    rows = connection.execute(sa.select(store.releases).where(condition).order_by(store.releases.c.id)).all()
+    found = connection.execute(sa.select(store.releases).where(condition).order_by(store.releases.c.id)).all()
     chosen = sa.select(store.releases.c.id).where(condition)
     publications = _by_release(connection, store.publications, chosen, store.publications.c.sink)
     events = _by_release(connection, store.events, chosen, store.events.c.id)
-    return [_record(row, publications[row.id], events[row.id]) for row in rows]
+    return [_record(row, publications[row.id], events[row.id]) for row in found]
 
 
 def stored_file(path: str | None, digest: str | None) -> StoredFile | None:
@@ -114,20 +129,29 @@ def tables_of(connection: sa.Connection, release_id: ReleaseId) -> dict[str, byt
     Raises:
         SetupRefused: the bytes of one do not have its digest.
     """
-    rows = connection.execute(
+    found = connection.execute(
         sa.select(store.release_tables.c.name, store.noise_tables)
         .select_from(store.releases.join(store.release_tables).join(store.noise_tables))
         .where(is_release(release_id))
         .order_by(store.release_tables.c.name)
     ).all()
-    for row in rows:
+    for row in found:
         if hashlib.sha256(row.body).hexdigest() != row.digest:
             raise SetupRefused(
                 "noise_table_damaged",
                 f"noise table {row.name!r} of release {release_id} does not have its digest",
                 way_out="restore the newest backup of the ledger; noise from this table would protect nobody",
             )
-    return {row.name: row.body for row in rows}
+    return {row.name: row.body for row in found}
+
+
+def store_table(connection: sa.Connection, body: bytes) -> str:
+    """The digest of a noise table, which is stored once."""
+    digest = hashlib.sha256(body).hexdigest()
+    known = sa.select(store.noise_tables.c.digest).where(store.noise_tables.c.digest == digest)
+    if connection.scalar(known) is None:
+        rows.insert(connection, store.noise_tables, digest=digest, body=body)
+    return digest
 
 
 def _by_release(
@@ -147,6 +171,7 @@ def _record(
         state=ReleaseState(row.state),
         spec_digest=row.spec_digest,
         charge=PrivacyGuarantee(decode(row.charge_epsilon), decode(row.charge_delta)),
+        receipt=None if row.receipt is None else Receipt.from_text(row.receipt),
         artefact=stored_file(row.artefact_path, row.artefact_digest),
         statement=stored_file(row.statement_path, row.statement_digest),
         publications=tuple(_publication(each) for each in publications),

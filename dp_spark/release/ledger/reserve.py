@@ -1,10 +1,9 @@
 """Reservation: charge, release key and stored plan in one transaction, before anything is read."""
 
-import hashlib
 import hmac
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,22 +11,35 @@ import sqlalchemy as sa
 from dp_spark.errors import LedgerRefused, SetupRefused
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
 from dp_spark.release.ledger import rows, store
-from dp_spark.release.ledger.accounts import budget, require_admitted, require_same_protection
+from dp_spark.release.ledger.accounts import Budget, budget, require_same_protection
+from dp_spark.release.ledger.admission import Asked, Receipt, Standing, reserved
 from dp_spark.release.ledger.claims import Claim
 from dp_spark.release.ledger.decisions import is_cleared, require_not_burned
 from dp_spark.release.ledger.exact import encode
 from dp_spark.release.ledger.keys import KEY_BYTES, master_key_check, wrap_key
-from dp_spark.release.ledger.records import is_release, stored_file, tables_of
+from dp_spark.release.ledger.persons import Partition, labels, require_same_partition
+from dp_spark.release.ledger.records import is_release, store_table, stored_file, tables_of
+from dp_spark.release.ledger.schedule import ReleaseNoise
 from dp_spark.release.ledger.sources import require_own_source
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 from dp_spark.release.ledger.steps import Move, Stamp, record_step
+from dp_spark.release.ledger.terms import partition_of, put_partition, put_standing, standing_of
+from dp_spark.release.ledger.windows import require_in_windows
+from dp_spark.release.spec import PeriodSpec, PoolKind
 
 _GONE = frozenset({ReleaseState.ABORTED, ReleaseState.ABANDONED, ReleaseState.BURNED})
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What a run asks of the ledger before it reads."""
+    """What a run asks of the ledger before it reads.
+
+    Attributes:
+        charge: what the release promises by itself, as its plan certifies.
+        noise: what it draws.
+        period: how it cuts time; None where it reads the whole input.
+        pool: the kind of pool that pays, though the release have a schedule; None as the account has it.
+    """
 
     release_id: ReleaseId
     spec_digest: str
@@ -36,6 +48,9 @@ class Reservation:
     charge: PrivacyGuarantee
     unit: PrivacyUnit
     neighbours: Neighbours
+    noise: ReleaseNoise
+    period: PeriodSpec | None = None
+    pool: PoolKind | None = None
     revision_reason: str | None = None
     source: str | None = None
 
@@ -53,21 +68,33 @@ def reserve(connection: sa.Connection, asked: Reservation, master_key: bytes, st
     if row is None:
         release = _charge(connection, asked, master_key, stamp)
         return _claim(connection, asked.release_id, release, charged_now=True)
-    if row.revision_reason != asked.revision_reason and asked.revision_reason is not None:
-        raise _other_reason(asked.release_id)
-    if row.spec_digest != asked.spec_digest:
-        raise _other_spec(asked.release_id, row.state)
-    return resume(connection, asked.release_id, stamp)
+    known = Known(asked.spec_digest, asked.revision_reason)
+    return resume(connection, asked.release_id, stamp, known)
 
 
-def resume(connection: sa.Connection, release_id: ReleaseId, stamp: Stamp) -> Claim:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What somebody who goes on with a release takes it to be: its spec, and the reason of its revision."""
+
+    spec_digest: str
+    revision_reason: str | None = None
+
+
+def resume(
+    connection: sa.Connection, release_id: ReleaseId, stamp: Stamp, known: Known | None = None
+) -> Claim:
     """A new attempt at a release that is known, with its stored plan and for nothing.
 
     Raises:
-        LedgerRefused: it is not known, or was ended by a decision.
+        LedgerRefused: it is not known, is not what `known` says, or was ended by a decision.
         BudgetRefused: its population has stopped.
     """
     row = connection.execute(sa.select(store.releases).where(is_release(release_id))).one_or_none()
+    if row is not None and known is not None:
+        if known.revision_reason not in {None, row.revision_reason}:
+            raise _other_reason(release_id)
+        if row.spec_digest != known.spec_digest:
+            raise _other_spec(release_id, row.state)
     if row is None or row.state in _GONE:
         raise _gone(release_id, "unknown" if row is None else row.state)
     if row.state != ReleaseState.SEALED:
@@ -98,24 +125,79 @@ def _bind_master_key(connection: sa.Connection, master_key: bytes) -> None:
         rows.update(connection, store.ledger_meta, here, master_key_check=master_key_check(master_key))
 
 
-def _charge(connection: sa.Connection, asked: Reservation, master_key: bytes, stamp: Stamp) -> int:
-    require_not_burned(connection, asked.release_id.population)
-    account = budget(connection, asked.release_id.population)
+def admitted(
+    connection: sa.Connection, asked: Reservation, at: str
+) -> tuple[Receipt, Mapping[str, Standing]]:
+    """What a new release takes of its account, and the standing of each label then; nothing is written.
+
+    Raises:
+        BudgetRefused: the population is unknown or stopped, or does not admit the release.
+        LedgerRefused: it protects other units than its account, cuts time otherwise, or reads what belongs to
+            another population.
+    """
+    population = asked.release_id.population
+    require_not_burned(connection, population)
+    account = budget(connection, population)
     require_same_protection(account, asked.unit, asked.neighbours)
     if asked.source is not None:
-        require_own_source(connection, asked.source, asked.release_id.population)
-    require_admitted(account, asked.charge, str(asked.release_id))
-    release = _insert_release(connection, asked)
+        require_own_source(connection, asked.source, population)
+    _partition(connection, asked)
+    wants = _wanted(account, asked)
+    terms, receipt, after = account.terms, Receipt(), dict[str, Standing]()
+    under = labels(asked.unit, asked.period, asked.release_id.period_key)
+    for label in under:
+        after[label], receipt = reserved(terms, standing_of(connection, population, label), wants)
+    require_in_windows(connection, population, account.windows, wants, at)
+    return replace(receipt, labels=under), after
+
+
+def _wanted(account: Budget, asked: Reservation) -> Asked:
+    """Which of an account's budgets is to pay: decided by names alone, never by what fits."""
+    release = asked.release_id
+    scheduled = release.name in account.enrolled and release.revision == 0 and asked.pool is None
+    return Asked(
+        f"release {release}",
+        asked.noise,
+        asked.charge,
+        schedule=release.name if scheduled else None,
+        pool=asked.pool,
+    )
+
+
+def _partition(connection: sa.Connection, asked: Reservation) -> Partition | None:
+    """How the account of period units is to cut time from now on; None where that is fixed, or no matter.
+
+    Raises:
+        LedgerRefused: its first release cut it otherwise.
+    """
+    if asked.unit.per is None or asked.period is None:
+        return None
+    fixed = partition_of(connection, asked.release_id.population)
+    if fixed is None:
+        return Partition(asked.period.column, asked.period.timezone, asked.unit.per)
+    require_same_partition(Partition(*fixed, asked.unit.per), asked.unit, asked.period)
+    return None
+
+
+def _charge(connection: sa.Connection, asked: Reservation, master_key: bytes, stamp: Stamp) -> int:
+    population = asked.release_id.population
+    receipt, after = admitted(connection, asked, stamp.at)
+    for label, standing in after.items():
+        put_standing(connection, population, label, standing)
+    partition = _partition(connection, asked)
+    if partition is not None:
+        put_partition(connection, population, partition)
+    release = _insert_release(connection, asked, receipt)
     wrapped = wrap_key(master_key, os.urandom(KEY_BYTES), str(asked.release_id))
     rows.insert(connection, store.release_keys, release=release, wrapped=wrapped)
     for name, body in asked.tables.items():
-        digest = _store_table(connection, body)
+        digest = store_table(connection, body)
         rows.insert(connection, store.release_tables, release=release, name=name, digest=digest)
     record_step(connection, release, Move(None, ReleaseState.RESERVED, fence=1), stamp)
     return release
 
 
-def _insert_release(connection: sa.Connection, asked: Reservation) -> int:
+def _insert_release(connection: sa.Connection, asked: Reservation, receipt: Receipt) -> int:
     row = {
         "population": asked.release_id.population,
         "name": asked.release_id.name,
@@ -129,17 +211,10 @@ def _insert_release(connection: sa.Connection, asked: Reservation) -> int:
         "plan": asked.plan_bytes,
         "revision_reason": asked.revision_reason,
         "source": asked.source,
+        "receipt": receipt.to_text(),
     }
     (release,) = rows.insert(connection, store.releases, **row)
     return int(release)
-
-
-def _store_table(connection: sa.Connection, body: bytes) -> str:
-    digest = hashlib.sha256(body).hexdigest()
-    known = sa.select(store.noise_tables.c.digest).where(store.noise_tables.c.digest == digest)
-    if connection.scalar(known) is None:
-        rows.insert(connection, store.noise_tables, digest=digest, body=body)
-    return digest
 
 
 def _start_attempt(connection: sa.Connection, row: sa.Row[Any], stamp: Stamp) -> None:

@@ -1,6 +1,6 @@
 """Writing of rows: the only way in which the ledger changes, so that the chain knows what was touched."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,6 +26,13 @@ def update(connection: sa.Connection, table: sa.Table, where: sa.ColumnElement[b
     for key in keys:
         _touch(connection, table, key)
     return len(keys)
+
+
+def put(connection: sa.Connection, table: sa.Table, key: Mapping[str, str], **values: Any) -> None:
+    """Change the row with this primary key, or add it."""
+    here = sa.and_(*(table.c[name] == value for name, value in key.items()))
+    if not update(connection, table, here, **values):
+        insert(connection, table, **key, **values)
 
 
 def take_touched(connection: sa.Connection) -> Iterator[Touched]:

@@ -76,6 +76,7 @@ releases = sa.Table(
     sa.Column("plan", sa.LargeBinary, nullable=False),
     _text("revision_reason", nullable=True),  # of a revision after the first
     _text("source", nullable=True),
+    _text("receipt", nullable=True),  # what it took; before 0004 its charge, of a pool of sums
     sa.UniqueConstraint("population", "name", "period_key", "revision"),
 )
 
@@ -137,6 +138,66 @@ decisions = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("release", sa.ForeignKey("releases.id"), nullable=False),
     _text("decision"),
+    _text("reason"),
+    _text("os_user"),
+    _text("at"),
+)
+
+divisions = sa.Table(
+    "divisions",
+    metadata,
+    sa.Column("population", sa.ForeignKey("accounts.population"), primary_key=True),
+    _text("pools"),
+)
+
+schedules = sa.Table(
+    "schedules",
+    metadata,
+    sa.Column("population", sa.ForeignKey("accounts.population"), nullable=False),
+    sa.Column("name", sa.String(128), nullable=False),
+    _text("schedule"),  # its noise tables stand in noise_tables, by their digests
+    _text("spec_digest"),
+    sa.Column("plan", sa.LargeBinary, nullable=False),
+    _text("receipt", nullable=True),  # what a pool paid for it, where it came late
+    sa.PrimaryKeyConstraint("population", "name"),
+)
+
+# One running sum for each period of units, or one for all: what a reservation looks at, whatever was before.
+standings = sa.Table(
+    "standings",
+    metadata,
+    sa.Column("population", sa.ForeignKey("accounts.population"), nullable=False),
+    sa.Column("label", sa.String(16), nullable=False),
+    _text("standing"),
+    sa.PrimaryKeyConstraint("population", "label"),
+)
+
+# How the first release of an account of period units cut time.
+partitions = sa.Table(
+    "partitions",
+    metadata,
+    sa.Column("population", sa.ForeignKey("accounts.population"), primary_key=True),
+    _text("period_column"),
+    _text("timezone"),
+)
+
+windows = sa.Table(
+    "windows",
+    metadata,
+    sa.Column("population", sa.ForeignKey("accounts.population"), nullable=False),
+    sa.Column("every", sa.String(16), nullable=False),
+    _text("epsilon"),
+    _text("delta"),
+    sa.PrimaryKeyConstraint("population", "every"),
+)
+
+account_changes = sa.Table(
+    "account_changes",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("population", sa.ForeignKey("accounts.population"), nullable=False),
+    _text("what"),
+    _text("detail"),
     _text("reason"),
     _text("os_user"),
     _text("at"),

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.release.ledger.accounts import Budget
 
 
@@ -23,7 +22,7 @@ class BudgetWarning:
     """Little is left of a population's budget.
 
     Attributes:
-        share: what is left of the limit, in epsilon or delta, whichever is scarcer.
+        share: what is left of whatever is scarcest: epsilon, rho or delta of a pool, slots of a schedule.
     """
 
     population: str
@@ -42,23 +41,10 @@ class BudgetWarning:
         }
 
 
-def share_left(account: Budget) -> Fraction:
-    """What is left of the limit, in epsilon or delta, whichever is scarcer."""
-    epsilon = account.left.epsilon / account.limit.epsilon
-    return min(epsilon, account.left.delta / account.limit.delta) if account.limit.delta else epsilon
-
-
 def warning_of(account: Budget) -> BudgetWarning | None:
     """The warning that an account deserves."""
-    share = share_left(account)
+    share = account.share_left
     for level, threshold in _AT:
         if share <= threshold:
             return BudgetWarning(account.population, level, share)
     return None
-
-
-def releases_that_fit(account: Budget, charge: PrivacyGuarantee) -> int:
-    """How many more releases of one charge the account admits."""
-    left = account.left
-    fits = left.epsilon // charge.epsilon
-    return int(min(fits, left.delta // charge.delta) if charge.delta else fits)

@@ -15,10 +15,19 @@ from dp_spark.release.spec.release import (
     SinkSpec,
 )
 from dp_spark.release.spec.unit import BoundsSpec, UnitSpec, contribution_bounds
-from dp_spark.release.spec.values import Clamp, InputFormat, Missing, QueryKind, SinkKind
+from dp_spark.release.spec.values import (
+    FROM_BUDGET,
+    Clamp,
+    InputFormat,
+    Missing,
+    PoolKind,
+    QueryKind,
+    SinkKind,
+)
 from dp_spark.release.spec.writing import spec_yaml
 
 __all__ = [
+    "FROM_BUDGET",
     "MAX_GROUP_KEYS",
     "PERIOD_COLUMN",
     "RELEASE_COLUMN",
@@ -36,6 +45,7 @@ __all__ = [
     "InputSpec",
     "Missing",
     "PeriodSpec",
+    "PoolKind",
     "QueryKind",
     "QuerySpec",
     "ReleaseSpec",

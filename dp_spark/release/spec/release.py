@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations, product
 from pathlib import PurePosixPath
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
+from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import Every, Neighbours, PrivacyGuarantee
-from dp_spark.release.problems import Place, Problem, Wrong, path_text, shown
+from dp_spark.release.problems import Place, Problem, Wrong, path_text, shown, wrong
 from dp_spark.release.reading import read_list, word_of
 from dp_spark.release.spec.columns import column_problems
 from dp_spark.release.spec.expressions import Condition, DerivedColumn, derive_problems, read_derive
@@ -22,12 +23,15 @@ from dp_spark.release.spec.queries import ColumnQuerySpec, QuerySpec, read_query
 from dp_spark.release.spec.unit import BoundsSpec, UnitSpec, unit_problems
 from dp_spark.release.spec.values import (
     AUTO_NOISE,
+    FROM_BUDGET,
+    Bound,
     Clamp,
     Column,
     Delta,
     Epsilon,
     InputFormat,
     Location,
+    PoolKind,
     Population,
     ReleaseName,
     SinkKind,
@@ -71,7 +75,19 @@ class GuaranteeSpec(Part, frozen=True):
     delta: Delta = Field(examples=["1e-6"])
 
 
-def _read_guarantee(value: object) -> PrivacyGuarantee:
+FromBudget = Literal["from_budget"]
+
+
+def _read_guarantee(value: object) -> PrivacyGuarantee | FromBudget:
+    if value == FROM_BUDGET:
+        return "from_budget"
+    if isinstance(value, str):
+        raise wrong(
+            value,
+            f"is not a mapping, and not {FROM_BUDGET}",
+            allowed=f"a mapping with the keys epsilon, delta | {FROM_BUDGET}",
+            way_out=f"write {{epsilon: 1.0, delta: 1e-6}}, or {FROM_BUDGET} with budget.horizon",
+        )
     written = (
         {"epsilon": value.epsilon, "delta": value.delta} if isinstance(value, PrivacyGuarantee) else value
     )
@@ -83,6 +99,8 @@ class BudgetSpec(Part, frozen=True):
     """Whose budget pays: an account that `dp-spark ledger` keeps."""
 
     population: Population = Field(examples=["nyc_planes"])
+    horizon: Bound | None = Field(None, examples=["365"])
+    pool: Annotated[PoolKind, BeforeValidator(word_of(PoolKind))] | None = Field(None, examples=["zcdp"])
 
 
 class SinkSpec(Part, frozen=True):
@@ -112,7 +130,7 @@ class ReleaseSpec(Part, frozen=True):
     bounds: BoundsSpec | None = None
     group_by: Annotated[tuple[Column, ...], BeforeValidator(read_list)] = Field(examples=["[origin]"])
     groups: GroupsSpec = Field(examples=["{public: [EWR, JFK, LGA]}"])
-    guarantee: Annotated[PrivacyGuarantee, PlainValidator(_read_guarantee)] = Field(
+    guarantee: Annotated[PrivacyGuarantee | FromBudget, PlainValidator(_read_guarantee)] = Field(
         examples=["{epsilon: 1.0, delta: 1e-6}"]
     )
     queries: Annotated[
@@ -132,6 +150,7 @@ class ReleaseSpec(Part, frozen=True):
             *group_problems(self.groups, list(self.group_by)),
             *unit_problems(self.unit, self.bounds, self.period.every if self.period else None),
             *_clamp_problems(self),
+            *_horizon_problems(self),
             *_path_problems(self),
         ]
         if problems:
@@ -141,6 +160,21 @@ class ReleaseSpec(Part, frozen=True):
     def _never_derived(self) -> dict[str, str]:
         period = {} if self.period is None else {self.period.column: "period's column"}
         return {**dict.fromkeys(self.unit.columns, "unit's column"), **period}
+
+    @property
+    def stated_guarantee(self) -> PrivacyGuarantee:
+        """The guarantee of one release, where the spec states it.
+
+        Raises:
+            PlanRefused: it comes from the budget: the plan has it, the spec has not.
+        """
+        if isinstance(self.guarantee, PrivacyGuarantee):
+            return self.guarantee
+        raise PlanRefused(
+            "guarantee_from_budget",
+            f"release {self.release} takes its guarantee from the budget of {self.budget.population}",
+            way_out="enrol it as a schedule, or write guarantee: {epsilon: 1.0, delta: 1e-6}",
+        )
 
     def group_keys(self) -> tuple[tuple[str, ...], ...]:
         """The public groups in code point order, each with its values in the order of `group_by`."""
@@ -164,6 +198,13 @@ def _clamp_problems(spec: ReleaseSpec) -> Iterator[Problem]:
             why = "does not go with unit.row = true: a row is its own total"
             place = ("queries", i, "clamp")
             yield Problem(why, "remove clamp", str(Clamp.ROW), shown(str(query.clamp)), place)
+
+
+def _horizon_problems(spec: ReleaseSpec) -> Iterator[Problem]:
+    """A share of a budget, of nobody knows how many."""
+    if spec.guarantee == FROM_BUDGET and spec.budget.horizon is None:
+        why = f"missing key 'horizon': guarantee = {FROM_BUDGET!r} shares the budget among so many releases"
+        yield Problem(why, "add `horizon: 365`, the number of releases", at=("budget",))
 
 
 def _path_problems(spec: ReleaseSpec) -> Iterator[Problem]:

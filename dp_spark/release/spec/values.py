@@ -65,6 +65,14 @@ class SinkKind(StrEnum):
     PARQUET = "parquet"
 
 
+class PoolKind(StrEnum):
+    """What a pool of an account adds up."""
+
+    SUMS = "sums"  # epsilon and delta of each release, as it promises them
+    ZCDP = "zcdp"  # rho of each release, and the mass that its cut tails expose
+
+
+FROM_BUDGET = "from_budget"  # each release gets what the budget allows over its horizon
 AUTO_NOISE = "auto"  # the family of least variance
 _NOISE = "auto | laplace | logistic | gaussian | {subbotin: 1.5}"
 

@@ -10,6 +10,7 @@ from postgres_server import Server
 
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
 from dp_spark.release.ledger import Claim, Decision, Ledger, ReleaseId, ReleaseState, Reservation
+from dp_spark.release.ledger.schedule import ReleaseNoise
 
 MASTER_KEY = bytes(range(32))
 POPULATION = "nyc_planes"
@@ -71,7 +72,7 @@ def fund(ledger: Ledger, epsilon, delta=0, population=POPULATION):
     )
 
 
-def reserve(ledger: Ledger, period="2013-01-01", **changes) -> Claim:
+def reserve(ledger: Ledger, key="2013-01-01", **changes) -> Claim:
     asked = {
         "spec_digest": "spec-1",
         "plan_bytes": b"plan-1",
@@ -79,8 +80,9 @@ def reserve(ledger: Ledger, period="2013-01-01", **changes) -> Claim:
         "charge": guarantee("0.1"),
         "unit": TAILNUM,
         "neighbours": Neighbours.ADD_REMOVE,
+        "noise": ReleaseNoise(Neighbours.ADD_REMOVE, ()),
     }
-    release_id = changes.pop("release_id", ReleaseId(POPULATION, "flights", period))
+    release_id = changes.pop("release_id", ReleaseId(POPULATION, "flights", key))
     return ledger.reserve(Reservation(release_id, **(asked | changes)))
 
 

@@ -4,9 +4,26 @@ import json
 
 import pytest
 from ledger_support import MASTER_KEY, POPULATION, brought_to, guarantee, reserve
+from schedule_support import noise as noise_of_table
+from schedule_support import table as frozen
 
 from dp_spark.errors import SpecRefused
-from dp_spark.release.ledger import Decision, Head, Ledger, ReleaseState, store
+from dp_spark.guarantee import Every, Neighbours, PrivacyUnit
+from dp_spark.noise import Gaussian
+from dp_spark.release.ledger import (
+    Decision,
+    Head,
+    Ledger,
+    Receipt,
+    ReleaseId,
+    ReleaseState,
+    Schedule,
+    Standing,
+    store,
+)
+from dp_spark.release.ledger.rows import update
+from dp_spark.release.ledger.terms import Enrolled, add_schedule
+from dp_spark.release.spec import PeriodSpec, PoolKind
 
 TABLES = [table for table in store.metadata.sorted_tables if table is not store.links]
 
@@ -17,12 +34,37 @@ def written(ledger):
     brought_to(ledger, ReleaseState.SEALED)
     ledger.add_source("/data/flights", POPULATION)
     ledger.decide(reserve(ledger, "2013-01-02").release_id, Decision.ABORT, "a test")
+    day = PrivacyUnit(("tailnum",), Every.DAY)
+    ledger.set_budget(
+        "days", guarantee(1, "1e-6"), unit=day, neighbours=Neighbours.ADD_REMOVE, reason="a test"
+    )
+    ledger.set_pools("days", {PoolKind.SUMS: guarantee("0.5", "1e-7")}, reason="a test")
+    ledger.set_window("days", Every.MONTH, guarantee("0.5", "1e-7"), reason="a test")
+    unproved(ledger, "days", "nightly")
+    release = ReleaseId("days", "flights", "2013-01-01")
+    reserve(ledger, release_id=release, unit=day, period=PeriodSpec(column="date", every="day"))
     return ledger
+
+
+def unproved(ledger, population, name):
+    """A schedule beside which nothing fits, with what a pool might have paid."""
+    noise = noise_of_table(frozen(Gaussian(), 1, 8))
+    receipt = Receipt(pool=PoolKind.SUMS)
+    new = Enrolled(Schedule(name, noise, 3), "spec-1", b"plan-1", receipt)
+    ledger._write(lambda connection: add_schedule(connection, population, new))
 
 
 def without_guards(place):
     """Whoever owns the database can switch its triggers off."""
-    for table in ("events", "budget_changes", "decisions", "links", "sources"):
+    for table in (
+        "account_changes",
+        "budget_changes",
+        "decisions",
+        "events",
+        "links",
+        "partitions",
+        "sources",
+    ):
         if "sqlite" in place.url:
             place.sql(f"DROP TRIGGER {table}_no_update")
             place.sql(f"DROP TRIGGER {table}_no_delete")
@@ -101,7 +143,6 @@ def test_whoever_lacks_the_master_key_cannot_write_a_link(written, place):
     """An edit with a link of its own, made with all that the database tells."""
     from dp_spark.release.ledger.chain import append_link
     from dp_spark.release.ledger.database import database_of
-    from dp_spark.release.ledger.rows import update
 
     def forge(connection):
         update(connection, store.releases, store.releases.c.id == 1, charge_epsilon="0/1")
@@ -117,18 +158,34 @@ def test_the_last_links_and_their_rows_may_be_cut_off_unnoticed_unless_a_head_wa
     without_guards(place)
     number = kept.number
     before = written.verify()
+    standings = place.sql("SELECT population, label, standing FROM standings")
     reserve(written, "2013-01-03", charge=guarantee("0.1"))
     later = written.head()
     assert later.number == number + 1
     for table, key, _ in json.loads(
         place.sql("SELECT touched FROM links ORDER BY number DESC LIMIT 1")[0][0]
     ):
+        if table == "standings":
+            continue
         columns = [column.name for column in store.metadata.tables[table].primary_key]
         delete(place, table, " AND ".join(f"{c} = '{v}'" for c, v in zip(columns, key, strict=True)))
+    for population, label, standing in standings:
+        put = "UPDATE standings SET standing = ? WHERE population = ? AND label = ?"
+        place.sql(put, standing, population, label)
     place.sql("DELETE FROM links WHERE number = ?", later.number)
     assert written.verify() == before  # put back whole: nothing to see
     assert written.verify(later).findings == (
         f"link {later.number} is not the one that was kept: the ledger was put back",
+    )
+
+
+def test_a_sum_that_a_runner_has_lowered_is_found_from_what_the_releases_took(written):
+    """With a link of its own: a runner holds the master key."""
+    table, nothing = store.standings, Standing().to_text()
+    mine = table.c.population == POPULATION
+    written._write(lambda connection: update(connection, table, mine, standing=nothing))
+    assert written.verify().findings == (
+        f'row standings ["{POPULATION}", ""] holds less than its releases took',
     )
 
 

@@ -1,5 +1,6 @@
 """What people are told: sources, warnings, what fits, the whole history."""
 
+from dataclasses import astuple
 from fractions import Fraction
 
 import pytest
@@ -9,12 +10,14 @@ from dp_spark.errors import BudgetRefused, LedgerRefused
 from dp_spark.release.ledger import (
     Decision,
     Level,
+    Receipt,
     ReleaseId,
     ReleaseState,
-    releases_that_fit,
     source_name,
     warning_of,
 )
+from dp_spark.release.ledger.adhoc import Cost
+from dp_spark.release.spec import PoolKind
 
 
 def test_a_registered_source_has_one_population(ledger, tmp_path):
@@ -83,12 +86,13 @@ def test_a_limit_without_delta_is_judged_by_epsilon_alone(empty_ledger):
 
 @pytest.mark.parametrize("charge", [("0.3", 0), ("0.1", "3e-7"), (1, 0), ("0.07", "1e-9")])
 def test_as_many_releases_fit_as_are_admitted(ledger, charge):
-    promised = releases_that_fit(ledger.budget(POPULATION), guarantee(*charge))
+    cost = Receipt(pool=PoolKind.SUMS, cost=Cost(*astuple(guarantee(*charge))))
+    promised = ledger.budget(POPULATION).more_of(cost)
     for day in range(promised):
         reserve(ledger, f"day-{day}", charge=guarantee(*charge))
     with pytest.raises(BudgetRefused):
         reserve(ledger, "one-more", charge=guarantee(*charge))
-    assert releases_that_fit(ledger.budget(POPULATION), guarantee(*charge)) == 0
+    assert ledger.budget(POPULATION).more_of(cost) == 0
 
 
 def test_the_history_tells_everything_and_its_charges_add_up_to_what_is_spent(ledger):
