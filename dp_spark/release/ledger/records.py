@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from dp_spark.errors import SetupRefused
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.release.ledger import rows, store
-from dp_spark.release.ledger.adhoc import Cost
+from dp_spark.release.ledger.adhoc import NOTHING, Cost
 from dp_spark.release.ledger.admission import Receipt
 from dp_spark.release.ledger.exact import decode
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
@@ -121,6 +121,16 @@ def records(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> lis
 def stored_file(path: str | None, digest: str | None) -> StoredFile | None:
     """The file of a row, or None where the row has none yet."""
     return StoredFile(path, digest) if path is not None and digest is not None else None
+
+
+def promised(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Cost:
+    """The sums of what the releases under `condition` promise."""
+    charges = store.releases.c.charge_epsilon, store.releases.c.charge_delta
+    asked = sa.select(*charges, sa.func.count().label("times")).where(condition).group_by(*charges)
+    total = NOTHING
+    for row in connection.execute(asked):
+        total += Cost(decode(row.charge_epsilon), decode(row.charge_delta)).times(row.times)
+    return total
 
 
 def tables_of(connection: sa.Connection, release_id: ReleaseId) -> dict[str, bytes]:

@@ -187,7 +187,7 @@ def _charge(connection: sa.Connection, asked: Reservation, master_key: bytes, st
     partition = _partition(connection, asked)
     if partition is not None:
         put_partition(connection, population, partition)
-    release = _insert_release(connection, asked, receipt)
+    release = _insert_release(connection, asked, receipt, stamp.at)
     wrapped = wrap_key(master_key, os.urandom(KEY_BYTES), str(asked.release_id))
     rows.insert(connection, store.release_keys, release=release, wrapped=wrapped)
     for name, body in asked.tables.items():
@@ -197,7 +197,7 @@ def _charge(connection: sa.Connection, asked: Reservation, master_key: bytes, st
     return release
 
 
-def _insert_release(connection: sa.Connection, asked: Reservation, receipt: Receipt) -> int:
+def _insert_release(connection: sa.Connection, asked: Reservation, receipt: Receipt, at: str) -> int:
     row = {
         "population": asked.release_id.population,
         "name": asked.release_id.name,
@@ -212,6 +212,7 @@ def _insert_release(connection: sa.Connection, asked: Reservation, receipt: Rece
         "revision_reason": asked.revision_reason,
         "source": asked.source,
         "receipt": receipt.to_text(),
+        "charged_at": at,
     }
     (release,) = rows.insert(connection, store.releases, **row)
     return int(release)

@@ -18,7 +18,7 @@ from dp_spark.release.ledger.adhoc import NOTHING, Cost, Pool
 from dp_spark.release.ledger.admission import Receipt, Standing
 from dp_spark.release.ledger.exact import decode, encode
 from dp_spark.release.ledger.persons import WHOLE, Partition
-from dp_spark.release.ledger.records import store_table
+from dp_spark.release.ledger.records import promised, store_table
 from dp_spark.release.ledger.schedule import Schedule, canonical
 from dp_spark.release.ledger.states import ReleaseState
 from dp_spark.release.spec import PoolKind
@@ -175,16 +175,12 @@ def has_releases(connection: sa.Connection, population: str) -> bool:
 def _before_receipts(connection: sa.Connection, population: str) -> Standing:
     """What releases took that were reserved before there were receipts: their charges, of a pool of sums."""
     columns = store.releases.c
-    charges = columns.charge_epsilon, columns.charge_delta
     old = sa.and_(
         columns.population == population,
         columns.receipt.is_(None),
         columns.state != ReleaseState.ABORTED.value,
     )
-    asked = sa.select(*charges, sa.func.count().label("times")).where(old).group_by(*charges)
-    spent = NOTHING
-    for row in connection.execute(asked):
-        spent += Cost(decode(row.charge_epsilon), decode(row.charge_delta)).times(row.times)
+    spent = promised(connection, old)
     return Standing(spent={PoolKind.SUMS: spent} if spent != NOTHING else {})
 
 

@@ -10,6 +10,7 @@ from dp_spark.release.ledger import rows, store
 from dp_spark.release.ledger.adhoc import NOTHING, Cost
 from dp_spark.release.ledger.admission import Asked, require_in_window
 from dp_spark.release.ledger.exact import decode, encode
+from dp_spark.release.ledger.records import promised
 from dp_spark.release.ledger.states import ReleaseState
 
 
@@ -45,7 +46,8 @@ def require_in_windows(
     """
     if not windows:
         return
-    newest = sa.select(sa.func.max(store.events.c.at)).where(_first_of(population))
+    columns = store.releases.c
+    newest = sa.select(sa.func.max(columns.charged_at)).where(columns.population == population)
     today = date.fromisoformat(max(at, connection.scalar(newest) or at)[:10])
     for every, limit in windows.items():
         start = _start(every, today).isoformat()
@@ -55,25 +57,14 @@ def require_in_windows(
 
 def _promised_since(connection: sa.Connection, population: str, start: str) -> Cost:
     columns = store.releases.c
-    charges = columns.charge_epsilon, columns.charge_delta
-    since = sa.and_(
-        _first_of(population), store.events.c.at >= start, columns.state != ReleaseState.ABORTED.value
-    )
-    asked = sa.select(*charges, sa.func.count().label("times")).where(since).group_by(*charges)
-    spent = NOTHING
-    for row in connection.execute(asked):
-        spent += Cost(decode(row.charge_epsilon), decode(row.charge_delta)).times(row.times)
-    return spent
-
-
-def _first_of(population: str) -> sa.ColumnElement[bool]:
-    """The event that each release of a population began with."""
-    columns = store.releases.c
-    return sa.and_(
-        columns.population == population,
-        store.events.c.release == columns.id,
-        store.events.c.from_state.is_(None),
-    )
+    ours = columns.population == population
+    opened = sa.select(sa.func.min(columns.id)).where(ours, columns.charged_at >= start)
+    first = connection.scalar(opened)
+    if first is None:
+        return NOTHING
+    # What came after the window's first charge belongs to it, whatever the clock said then.
+    since = sa.and_(ours, columns.id >= first, columns.state != ReleaseState.ABORTED.value)
+    return promised(connection, since)
 
 
 def _start(every: Every, today: date) -> date:

@@ -4,10 +4,32 @@ import secrets
 
 import psycopg
 import pytest
-from ledger_support import MASTER_KEY, POPULATION, PostgresPlace, brought_to, fund, reserve
+from ledger_support import (
+    MASTER_KEY,
+    POPULATION,
+    PostgresPlace,
+    brought_to,
+    fund,
+    guarantee,
+    reserve,
+)
+from schedule_support import noise, table
 
 from dp_spark.errors import BudgetRefused, LedgerRefused, SetupRefused, SpecRefused
-from dp_spark.release.ledger import Amount, Decision, Ledger, ReleaseState, grants, store
+from dp_spark.guarantee import Every
+from dp_spark.noise import Gaussian
+from dp_spark.release.ledger import (
+    Amount,
+    Decision,
+    Enrolment,
+    Ledger,
+    ReleaseId,
+    ReleaseState,
+    Schedule,
+    grants,
+    store,
+)
+from dp_spark.release.spec import PoolKind
 
 
 @pytest.fixture
@@ -36,6 +58,24 @@ def runner(place, role, ledger):
 def test_a_runner_brings_a_release_from_charge_to_seal(runner):
     brought_to(runner, ReleaseState.SEALED)
     assert runner.budget(POPULATION).spent.epsilon > 0
+
+
+def test_a_runner_takes_slots_but_sets_nothing_aside(runner, ledger):
+    pools = {PoolKind.SUMS: guarantee("1/2", "1e-7")}
+    night = noise(table(Gaussian(), 40, 340))
+    ledger.set_pools(POPULATION, pools, reason="decided by the board")
+    asked = Enrolment(Schedule("nightly", night, 3), "spec-1", b"plan-1")
+    for action in (
+        lambda: runner.set_pools(POPULATION, {}, reason="mine"),
+        lambda: runner.enrol(POPULATION, asked, reason="mine"),
+        lambda: runner.set_window(POPULATION, Every.DAY, guarantee(1), reason="mine"),
+    ):
+        with pytest.raises(SetupRefused) as refused:
+            action()
+        assert refused.value.code == "ledger_permission"
+    ledger.enrol(POPULATION, asked, reason="decided by the board")
+    reserve(runner, release_id=ReleaseId(POPULATION, "nightly", "d"), noise=night)
+    assert runner.budget(POPULATION).standing.taken == {"nightly": 1}
 
 
 def test_a_runner_cannot_overspend(runner, ledger):
@@ -80,6 +120,13 @@ FORBIDDEN = [
     "UPDATE accounts SET limit_epsilon = '9/1'",
     "INSERT INTO accounts VALUES ('p', 'row', 'add_remove', '9/1', '0/1')",
     "INSERT INTO budget_changes (population) VALUES ('nyc_planes')",
+    "INSERT INTO divisions VALUES ('nyc_planes', '{}')",
+    "INSERT INTO schedules VALUES ('nyc_planes', 'n', '{}', 's', '', NULL)",
+    "INSERT INTO windows VALUES ('nyc_planes', 'day', '9/1', '0/1')",
+    "INSERT INTO account_changes (population) VALUES ('nyc_planes')",
+    "UPDATE standings SET population = 'p'",
+    "UPDATE partitions SET timezone = 'UTC'",
+    "UPDATE releases SET receipt = NULL",
     "UPDATE releases SET charge_epsilon = '0/1'",
     "UPDATE releases SET population = 'p'",
     "UPDATE releases SET plan = ''",

@@ -19,7 +19,8 @@ def _texts(*names: str) -> list[sa.Column[str]]:
 
 def upgrade() -> None:
     """Make the tables. What earlier releases have spent is added up from their charges."""
-    op.add_column("releases", sa.Column("receipt", sa.Text))
+    for name in ("receipt", "charged_at"):
+        op.add_column("releases", sa.Column(name, sa.Text))
     op.create_table("divisions", _population(primary_key=True), *_texts("pools"))
     op.create_table(
         "schedules",
