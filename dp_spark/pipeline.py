@@ -507,6 +507,7 @@ def _result(run: _Run, table: pa.Table) -> RunResult:
     return RunResult(
         release=record.release_id,
         charged=record.charge if run.claim.charged_now else None,
+        schedule=record.took.schedule,
         digest=record.artefact.digest,
         published=tuple(copy.target for copy in record.publications),
         statement=Path(record.statement.path),

@@ -21,6 +21,7 @@ class RunResult:
     Attributes:
         release: the release's id.
         charged: what this run charged; None where an earlier run had paid.
+        schedule: the schedule whose slot it took; then `charged` is what it promises by itself.
         digest: SHA-256 of the released rows.
         published: where the copies are.
         statement: the page that says what was promised.
@@ -31,6 +32,7 @@ class RunResult:
 
     release: ReleaseId
     charged: PrivacyGuarantee | None
+    schedule: str | None
     digest: str
     published: tuple[str, ...]
     statement: Path
@@ -62,6 +64,7 @@ def result_json(result: RunResult) -> dict[str, object]:
         "charged": None
         if result.charged is None
         else {"epsilon": str(result.charged.epsilon), "delta": str(result.charged.delta)},
+        "schedule": result.schedule,
         "digest": result.digest,
         "rows": result.table.num_rows,
         "published": list(result.published),
@@ -83,6 +86,8 @@ def _words(result: RunResult) -> tuple[tuple[str, str], ...]:
         if result.charged is None
         else f"epsilon {exact(result.charged.epsilon)}, delta {exact(result.charged.delta)}"
     )
+    if result.schedule is not None and result.charged is not None:
+        charged = f"a slot of schedule {result.schedule}; by itself {charged}"
     return (
         ("sealed", f"{result.release} ({counted(result.table.num_rows, 'row')})"),
         ("charged", charged),
