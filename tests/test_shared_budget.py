@@ -150,3 +150,20 @@ def test_a_window_is_shown(home: Path) -> None:
     assert "each month: epsilon 0.5" in told("ledger", "window", "set", "town_people", *words, *WHY)
     assert account()["windows"] == {"month": {"epsilon": "1/2", "delta": "1/1000000"}}
     assert Fraction(str(account()["fit"] or 0)) == 0
+
+
+def test_what_many_days_come_to_for_a_person_is_shown(home: Path, spark: SparkSession) -> None:
+    words = ["ledger", "budget", "set", "town_days", *OPEN[4:], "--per", "day", *WHY]
+    assert "charged" not in told(*words)
+    told("ledger", "pools", "set", "town_days", "--sums", "1/2,1e-6", *WHY)
+    daily = SPEC.replace("on_null: drop}", "on_null: drop, per: day}").replace("town_people", "town_days")
+    (home / "visits.yaml").write_text(daily)
+    told("ledger", "schedule", "add", "visits.yaml", *WHY)
+    plan = json.loads(told("plan", "visits.yaml", "--json"))
+    assert plan["guarantee"]["epsilon"]["exact"] == "3/2", "a person-day has all that its account leaves"
+    for day in (1, 2, 3):
+        assert run(spark, day).schedule == "visits"
+    shown = json.loads(told("ledger", "show", "town_days", "--json"))[0]["person"]
+    assert (shown["periods"], shown["added"]) == (3, {"epsilon": "6", "delta": "3/100000"})
+    assert shown["composed_epsilon"] is None, "so few days do not gain by composition"
+    assert "with rows in 3 days, as many as were charged: epsilon 6" in told("ledger", "show", "town_days")

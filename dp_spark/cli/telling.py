@@ -14,12 +14,13 @@ from dp_spark.release.ledger import (
     Entry,
     Ledger,
     ReleaseState,
+    person_cost,
     warning_of,
 )
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import load_profile
 from dp_spark.release.spec import PoolKind
-from dp_spark.report.figures import exact, figures
+from dp_spark.report.figures import counted, exact, figures
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 
@@ -105,8 +106,20 @@ def _account_json(ledger: Ledger, account: Budget) -> dict[str, object]:
         },
         "releases": len(releases),
         "fit": None if newest is None else account.more_of(newest.took),
+        "person": _person_json(account),
         "warning": None if warning is None else warning.as_json(),
     }
+
+
+def _person_json(account: Budget) -> dict[str, object] | None:
+    """What somebody loses at most who has rows in every period that was charged so far."""
+    if account.unit.per is None or not account.periods:
+        return None
+    pools = tuple(account.terms.pools.values())
+    cost = person_cost(account.in_time, pools, account.periods, account.limit)
+    composed = cost.composed_epsilon if cost.composed_epsilon < cost.added[0] else None
+    added = _amount(Amount(*cost.added))
+    return {"periods": cost.periods, "added": added, "composed_epsilon": composed}
 
 
 def _pool_json(account: Budget, kind: PoolKind) -> dict[str, object]:
@@ -154,9 +167,19 @@ def _account_text(account: Budget, shown: dict[str, Any]) -> str:
     lines.append(
         f"  {'releases':10} {shown['releases']}" + ("" if fit is None else f"; as the newest, {fit} more fit")
     )
+    if shown["person"] is not None:
+        lines.append(f"  {'person':10} {_person_text(account, shown['person'])}")
     if shown["warning"] is not None:
         lines.append("  warning    20 % or less is left")
     return "\n".join(lines)
+
+
+def _person_text(account: Budget, person: dict[str, Any]) -> str:
+    epsilon, delta = (exact(Fraction(person["added"][part])) for part in ("epsilon", "delta"))
+    periods = counted(person["periods"], str(account.unit.per))
+    composed = person["composed_epsilon"]
+    better = "" if composed is None else f"; composed, epsilon {figures(composed, 4)}"
+    return f"with rows in {periods}, as many as were charged: epsilon {epsilon}, delta {delta}{better}"
 
 
 def _pool_text(pool: dict[str, Any]) -> str:

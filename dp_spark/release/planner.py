@@ -103,6 +103,8 @@ def _share(
     tables: Sequence[NoiseTable], parts: Sequence[Part], whole: PrivacyGuarantee, horizon: int
 ) -> BudgetShare:
     """What one release keeps by itself: its epsilon, rounded up to 1e-6, at 1 / horizon of the delta."""
+    if horizon == 1:
+        return BudgetShare(whole, horizon, whole)
     delta = whole.delta / horizon
     epsilon = slots_epsilon([case_slots(case, tables) for case in worst_cases(parts)], float(delta))
     if not math.isfinite(epsilon):

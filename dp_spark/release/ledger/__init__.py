@@ -12,6 +12,7 @@ from dp_spark.release.ledger.grants import grants
 from dp_spark.release.ledger.history import Entry
 from dp_spark.release.ledger.keys import create_master_key_file, load_master_key
 from dp_spark.release.ledger.ledger import Ledger, create_ledger, utc_now
+from dp_spark.release.ledger.persons import person_cost
 from dp_spark.release.ledger.records import (
     Event,
     Publication,
@@ -58,6 +59,7 @@ __all__ = [
     "grants",
     "load_master_key",
     "noise_of",
+    "person_cost",
     "require_same_protection",
     "room",
     "source_name",

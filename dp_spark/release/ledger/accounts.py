@@ -56,6 +56,7 @@ class Budget:
         enrolled: the schedules by name.
         standing: what is used; where units have periods, of the period that has used the largest share.
         windows: limits of what releases may promise in a day, week or month.
+        periods: of units of one period, how many anything was charged to.
     """
 
     population: str
@@ -66,6 +67,7 @@ class Budget:
     enrolled: Mapping[str, Enrolled]
     standing: Standing
     windows: Mapping[Every, PrivacyGuarantee]
+    periods: int = 0
 
     @property
     def terms(self) -> Terms:
@@ -191,7 +193,8 @@ def budget(connection: sa.Connection, population: str) -> Budget:
     if account.unit.per is None:
         return account
     each = [standing_of(connection, population, label) for label in labels_of(connection, population)]
-    return replace(account, standing=max(each, key=lambda one: _used(account, one), default=account.standing))
+    fullest = max(each, key=lambda one: _used(account, one), default=account.standing)
+    return replace(account, standing=fullest, periods=len(each))
 
 
 def _used(account: Budget, standing: Standing) -> Fraction:

@@ -11,13 +11,12 @@ of what is fixed in advance does not hold for it (math.md section 3 has the coun
 charge to a pool, at its own price: `late_cost`.
 """
 
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import ROUND_UP
 from fractions import Fraction
+from functools import cache, partial
 from itertools import product
 
 from dp_spark.errors import BudgetRefused, PlanRefused
@@ -25,47 +24,12 @@ from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import Slot, beside_pair, slots_delta, slots_epsilon, worst_cases
 from dp_spark.noise.neighbours import case_slots
 from dp_spark.release.ledger.adhoc import Cost, Pool
-from dp_spark.release.ledger.exact import decode, encode, show
-from dp_spark.release.ledger.schedule import ReleaseNoise, Schedule, canonical, release_zcdp
+from dp_spark.release.ledger.exact import show
+from dp_spark.release.ledger.schedule import ReleaseNoise, Schedule, release_zcdp
 from dp_spark.release.spec import PoolKind
 
 _MOST_CASES = 64
 _MOST_SPLITS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """Points of the profile of all schedules together: what is dear to compute and never changes.
-
-    Attributes:
-        digest: of the slots that it is the profile of.
-        points: (epsilon, an upper bound of delta there), ascending.
-    """
-
-    digest: str
-    points: tuple[tuple[Fraction, Fraction], ...] = ()
-
-    def known(self, epsilon: Fraction) -> Fraction | None:
-        """The bound of delta that was computed for this very epsilon."""
-        return dict(self.points).get(epsilon)
-
-    def to_text(self) -> str:
-        """The canonical text."""
-        points = [[encode(epsilon), encode(delta)] for epsilon, delta in self.points]
-        return canonical({"digest": self.digest, "points": points})
-
-    @staticmethod
-    def from_text(text: str) -> "Curve":
-        """The curve with this text."""
-        stored = json.loads(text)
-        points = tuple((decode(epsilon), decode(delta)) for epsilon, delta in stored["points"])
-        return Curve(stored["digest"], points)
-
-
-def slots_digest(schedules: Iterable[Schedule]) -> str:
-    """Hex SHA-256 of the noise and number of all slots, whatever the schedules are called."""
-    plain = sorted([digest, times] for digest, (_, times) in _merged(schedules).items())
-    return hashlib.sha256(canonical(plain).encode()).hexdigest()
 
 
 def scheduled_delta(schedules: Sequence[Schedule], epsilon: Fraction) -> Fraction:
@@ -84,16 +48,6 @@ def scheduled_epsilon(schedules: Sequence[Schedule], delta: Fraction) -> float:
     return slots_epsilon(_cases(schedules), float_below(delta)) if schedules else 0.0
 
 
-def reach(curve: Curve | None, schedules: Sequence[Schedule], epsilons: Iterable[Fraction]) -> Curve:
-    """The curve with a point at each of these; only what is missing is computed."""
-    digest = slots_digest(schedules)
-    known = dict(curve.points) if curve is not None and curve.digest == digest else {}
-    for epsilon in epsilons:
-        if epsilon not in known:
-            known[epsilon] = scheduled_delta(schedules, epsilon)
-    return Curve(digest, tuple(sorted(known.items())))
-
-
 def pools_pair(pools: Iterable[Pool]) -> tuple[Fraction, Fraction]:
     """What all pools together keep: the exact sums, since each keeps its own whatever the others do."""
     pools = tuple(pools)
@@ -103,36 +57,29 @@ def pools_pair(pools: Iterable[Pool]) -> tuple[Fraction, Fraction]:
     )
 
 
-def total_delta(
-    schedules: Sequence[Schedule], pools: Sequence[Pool], epsilon: Fraction, curve: Curve | None = None
-) -> tuple[Fraction, Curve]:
-    """An upper bound of delta at `epsilon` of the whole account, and the curve to store for the next time."""
-    pair = pools_pair(pools)
-    found = reach(curve, schedules, {abs(epsilon - pair[0]), epsilon + pair[0]})
-    return beside_pair(dict(found.points).__getitem__, pair, epsilon), found
+def total_delta(schedules: Sequence[Schedule], pools: Sequence[Pool], epsilon: Fraction) -> Fraction:
+    """An upper bound of delta at `epsilon` of the whole account."""
+    profile = cache(partial(scheduled_delta, schedules))
+    return beside_pair(profile, pools_pair(pools), epsilon)
 
 
 def require_within_limit(
-    population: str,
-    limit: PrivacyGuarantee,
-    schedules: Sequence[Schedule],
-    pools: Sequence[Pool],
-    curve: Curve | None = None,
-) -> Curve:
-    """Check that schedules and pools together stay within the limit; the curve that proves it.
+    population: str, limit: PrivacyGuarantee, schedules: Sequence[Schedule], pools: Sequence[Pool]
+) -> None:
+    """Check that schedules and pools together stay within the limit.
 
     Raises:
         BudgetRefused: they do not. Says what they come to, and what of the last schedule would fit.
     """
-    found_delta, found = total_delta(schedules, pools, limit.epsilon, curve)
-    if found_delta <= limit.delta:
-        return found
+    found = total_delta(schedules, pools, limit.epsilon)
+    if found <= limit.delta:
+        return
     pair = pools_pair(pools)
     asked = [f"{each.slots} slots of {each.name}" for each in schedules]
     asked += [f"a pool of {_shown(pool.guarantee)}" for pool in pools]
     raise BudgetRefused(
         "schedule_over_limit",
-        f"{' and '.join(asked)} come to delta = {show(_rounded(found_delta), rounding=ROUND_UP)} at "
+        f"{' and '.join(asked)} come to delta = {show(_rounded(found), rounding=ROUND_UP)} at "
         f"epsilon = {show(limit.epsilon)}; population {population} may lose {_shown(limit)} in all",
         way_out=_what_fits(limit, schedules, pools)
         + f"; or make the pools smaller (now epsilon = {show(pair[0])}, delta = {show(pair[1])})",
@@ -146,7 +93,7 @@ def slots_that_fit(limit: PrivacyGuarantee, schedules: Sequence[Schedule], pools
     def fit(slots: int) -> bool:
         try:
             asked = [*others, replace(last, slots=slots)] if slots else others
-            return total_delta(asked, pools, limit.epsilon)[0] <= limit.delta
+            return total_delta(asked, pools, limit.epsilon) <= limit.delta
         except (ValueError, ArithmeticError):  # a loss grid too fine for this many
             return False
 

@@ -14,15 +14,12 @@ from dp_spark.noise.composition import table_law
 from dp_spark.noise.losses import Repeated
 from dp_spark.release.ledger.adhoc import open_pool
 from dp_spark.release.ledger.cost import (
-    Curve,
     float_below,
     late_cost,
-    reach,
     require_within_limit,
     room,
     scheduled_delta,
     scheduled_epsilon,
-    slots_digest,
     slots_that_fit,
     total_delta,
 )
@@ -42,7 +39,6 @@ def test_a_year_of_gaussian_nights_shows_what_the_design_says():
 def test_schedules_of_one_noise_are_one_schedule_and_names_do_not_matter():
     apart = [schedule(NIGHT, 5, "a"), schedule(NIGHT, 7, "b")]
     together = [schedule(NIGHT, 12, "c")]
-    assert slots_digest(apart) == slots_digest(together) != slots_digest(apart[:1])
     assert scheduled_delta(apart, Fraction(1, 5)) == scheduled_delta(together, Fraction(1, 5))
 
 
@@ -68,15 +64,15 @@ def test_the_total_is_what_dp_accounting_composes_from_the_tables_and_the_pools(
         common.DifferentialPrivacyParameters(0.5, 3e-7), value_discretization_interval=GRID
     )
     theirs = pmf_of(NIGHT).self_compose(40).compose(pmf_of(LAPLACE).self_compose(9)).compose(other)
-    ours, _ = total_delta(schedules, [POOL], Fraction(epsilon))
+    ours = total_delta(schedules, [POOL], Fraction(epsilon))
     assert float(ours) == pytest.approx(theirs.get_delta_for_epsilon(float(epsilon)), rel=5e-3, abs=0)
 
 
 def test_pools_add_up_and_no_schedule_costs_nothing():
     zcdp = open_pool(PoolKind.ZCDP, pair("1/4", "2e-7"))
-    assert total_delta([], [POOL, zcdp], Fraction(3, 4))[0] == Fraction("5e-7")
-    assert total_delta([], [POOL, zcdp], Fraction(74, 100))[0] > Fraction("1e-3")
-    assert total_delta([], [], Fraction(1))[0] == 0
+    assert total_delta([], [POOL, zcdp], Fraction(3, 4)) == Fraction("5e-7")
+    assert total_delta([], [POOL, zcdp], Fraction(74, 100)) > Fraction("1e-3")
+    assert total_delta([], [], Fraction(1)) == 0
 
 
 def replaced(name, cells, sensitivity=2, overlap=3):
@@ -110,32 +106,12 @@ def test_many_schedules_under_replace_are_covered_in_wide_blocks():
     assert few < scheduled_delta(many, Fraction(5)) <= 1
 
 
-def test_a_curve_computes_each_point_once_and_is_read_back(monkeypatch):
-    from dp_spark.release.ledger import cost
-
-    schedules, calls = [schedule(NIGHT, 12)], []
-
-    def counted(schedules, epsilon):
-        calls.append(epsilon)
-        return scheduled_delta(schedules, epsilon)
-
-    monkeypatch.setattr(cost, "scheduled_delta", counted)
-    first = require_within_limit("p", pair(2), schedules, [POOL])
-    assert len(calls) == 2
-    again = Curve.from_text(first.to_text())
-    assert again == first
-    assert require_within_limit("p", pair(2), schedules, [POOL], again) == first
-    assert len(calls) == 2
-    reach(again, [schedule(NIGHT, 13)], [Fraction(3, 2)])
-    assert len(calls) == 3, "the curve of other slots is no curve of these"
-
-
 def test_a_limit_is_met_exactly_or_refused_with_what_fits():
     limit, year = pair(1), schedule(NIGHT, 365)
     fits = slots_that_fit(limit, [year], [POOL])
     assert 0 < fits < 365
     require_within_limit("p", limit, [schedule(NIGHT, fits)], [POOL])
-    assert total_delta([schedule(NIGHT, fits + 1)], [POOL], limit.epsilon)[0] > limit.delta
+    assert total_delta([schedule(NIGHT, fits + 1)], [POOL], limit.epsilon) > limit.delta
     with pytest.raises(BudgetRefused) as refused:
         require_within_limit("nyc", limit, [year], [POOL])
     text = str(refused.value)
