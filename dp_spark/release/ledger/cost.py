@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import cache, partial
 from itertools import product
 
-from dp_spark.errors import BudgetRefused, PlanRefused
+from dp_spark.errors import BudgetRefused
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import Slot, beside_pair, slots_delta, slots_epsilon, worst_cases
 from dp_spark.noise.neighbours import case_slots
@@ -125,29 +125,30 @@ def room(
     return PrivacyGuarantee(epsilon, delta) if epsilon > 0 and delta > 0 else None
 
 
-def late_cost(schedule: Schedule, pool: Pool, delta: Fraction) -> tuple[Cost, PrivacyGuarantee]:
-    """What a whole schedule costs a pool that was there before, and the pair that it keeps at `delta`.
+def late_cost(schedule: Schedule, pool: Pool, together: PrivacyGuarantee) -> Cost:
+    """What a whole schedule, whose slots keep `together`, costs a pool that was there before.
 
     Its slots are fixed among themselves, so it is priced by its own exact composition, and charged once,
-    as one mechanism whose parameters were chosen on the way [Haney et al. 2023]. In a pool of zCDP: so many
-    times its rho and its cut.
+    as one mechanism whose parameters were chosen on the way [Haney et al. 2023]: `together` in a pool of
+    sums; in one of zCDP so many times its rho and its cut.
 
     Raises:
-        PlanRefused: no epsilon holds at this delta.
+        BudgetRefused: the slots do not keep `together`; says what they come to.
     """
-    epsilon = scheduled_epsilon([schedule], delta)
-    if not 0 < epsilon < math.inf:
-        raise PlanRefused(
-            "schedule_without_price",
-            f"{schedule.slots} slots of {schedule.name} have no epsilon at delta = {show(delta)}: the cut of "
-            "their noise alone costs more",
-            way_out="give a larger delta, or fewer slots",
+    if scheduled_delta([schedule], together.epsilon) > together.delta:
+        epsilon = scheduled_epsilon([schedule], together.delta)
+        found = f"epsilon = {epsilon:.6g}" if math.isfinite(epsilon) else "no epsilon"
+        raise BudgetRefused(
+            "schedule_over_pair",
+            f"{schedule.slots} slots of {schedule.name} do not keep {_shown(together)}: at this delta they "
+            f"have {found}",
+            way_out="give a larger epsilon or delta, or a smaller horizon"
+            + ("" if math.isfinite(epsilon) else "; the cut tails of their noise cost more than this delta"),
         )
-    pair = PrivacyGuarantee(Fraction(epsilon), delta)
     if pool.kind is PoolKind.SUMS:
-        return Cost(pair.epsilon, pair.delta), pair
-    found = release_zcdp(schedule.noise, schedule.slots)
-    return Cost(found.rho, found.delta), pair
+        return Cost(together.epsilon, together.delta)
+    found_zcdp = release_zcdp(schedule.noise, schedule.slots)
+    return Cost(found_zcdp.rho, found_zcdp.delta)
 
 
 def float_below(value: Fraction) -> float:

@@ -37,8 +37,8 @@ class Enrolment:
     """A schedule that is to be added to an account.
 
     Attributes:
-        together: the pair that all slots keep, for one that comes after the first release; its delta is what
-            a pool of sums pays.
+        together: the pair that all slots keep, for one that comes after the first release: what sums are
+            charged with.
         pool: the kind of pool that pays then; None for the only one.
     """
 
@@ -108,8 +108,8 @@ def enrolled(account: Budget, asked: Enrolment, *, late: bool) -> Enrolled:
         )
     asks = Asked(f"schedule {schedule.name}", schedule.noise, asked.together, pool=asked.pool)
     pool = pool_of(account.terms, asks)
-    cost, pair = late_cost(schedule, pool, asked.together.delta)
-    _, receipt = with_cost(account.standing, pool, cost, asks.text, pair)
+    cost = late_cost(schedule, pool, asked.together)
+    _, receipt = with_cost(account.standing, pool, cost, asks.text, asked.together)
     return replace(new, receipt=receipt)
 
 

@@ -6,13 +6,13 @@ from fractions import Fraction
 import pytest
 from schedule_support import BRANCHES, FIRST, adaptive_delta, gaussian_night, noise, pair, schedule, table
 
-from dp_spark.errors import BudgetRefused, PlanRefused
-from dp_spark.guarantee import Neighbours
+from dp_spark.errors import BudgetRefused
+from dp_spark.guarantee import Neighbours, PrivacyGuarantee
 from dp_spark.noise import Gaussian, Laplace, wide
 from dp_spark.noise.accountant import fft_delta
 from dp_spark.noise.composition import table_law
 from dp_spark.noise.losses import Repeated
-from dp_spark.release.ledger.adhoc import open_pool
+from dp_spark.release.ledger.adhoc import Cost, open_pool
 from dp_spark.release.ledger.cost import (
     float_below,
     late_cost,
@@ -153,13 +153,14 @@ def test_the_room_for_one_more_schedule_keeps_the_whole_within_the_limit():
 def test_a_schedule_that_comes_late_is_one_charge_at_its_own_price():
     """Its slots compose exactly among themselves, never with what was seen before."""
     late = schedule(NIGHT, 30, "late")
-    cost, kept = late_cost(late, POOL, Fraction("1e-7"))
-    assert (cost.loss, cost.delta) == (kept.epsilon, kept.delta)
-    assert scheduled_delta([late], kept.epsilon) <= Fraction("1e-7")
-    zcdp, _ = late_cost(late, open_pool(PoolKind.ZCDP, pair(1)), Fraction("1e-7"))
+    kept = PrivacyGuarantee(Fraction(scheduled_epsilon([late], Fraction("1e-7"))), Fraction("1e-7"))
+    assert late_cost(late, POOL, kept) == Cost(kept.epsilon, kept.delta)
+    zcdp = late_cost(late, open_pool(PoolKind.ZCDP, pair(1)), kept)
     assert float(zcdp.loss) == pytest.approx(30 / (2 * 40**2), rel=1e-3)
-    with pytest.raises(PlanRefused, match="cut"):
-        late_cost(schedule(noise(table(Laplace(), 5, 30)), 2), POOL, Fraction("1e-7"))
+    with pytest.raises(BudgetRefused, match="at this delta they have epsilon"):
+        late_cost(late, POOL, PrivacyGuarantee(kept.epsilon * Fraction(99, 100), kept.delta))
+    with pytest.raises(BudgetRefused, match=r"no epsilon.*\n.*cut tails"):
+        late_cost(schedule(noise(table(Laplace(), 5, 30)), 2), POOL, kept)
 
 
 def test_adding_a_schedule_after_looking_by_composition_would_break_the_limit():

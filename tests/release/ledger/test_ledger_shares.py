@@ -144,16 +144,16 @@ def test_pools_and_schedules_are_fixed_by_the_first_release(shared):
 
 def test_a_late_schedule_is_paid_by_a_pool_once(shared):
     night(shared)
-    enrol(shared, 2, "late", together=guarantee("1/2", "1e-8"))
+    enrol(shared, 2, "late", together=guarantee("0.3", "1e-8"))
     paid = shared.budget(POPULATION).spent
-    assert 0 < paid.epsilon < Fraction(1, 2)
-    assert paid.delta == Fraction("1e-8")
+    assert astuple(paid) == (Fraction("0.3"), Fraction("1e-8"))
     for day in range(2):
         reserve(shared, release_id=release("late", f"day-{day}"), noise=NIGHT)
     assert shared.budget(POPULATION).spent == paid
     assert code(reserve, shared, release_id=release("late", "day-2"), noise=NIGHT) == "schedule_full"
     assert shared.verify().findings == ()
-    assert code(enrol, shared, 400, "longer", together=guarantee("1/2", "1e-8")) == "pool_exhausted"
+    assert code(enrol, shared, 400, "longer", together=guarantee("0.2", "1e-8")) == "schedule_over_pair"
+    assert code(enrol, shared, 1, "again", together=guarantee("0.201", "1e-8")) == "pool_exhausted"
 
 
 def test_what_does_not_fit_beside_the_rest_is_refused_and_says_what_fits(shared):
