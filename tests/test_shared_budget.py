@@ -167,3 +167,19 @@ def test_what_many_days_come_to_for_a_person_is_shown(home: Path, spark: SparkSe
     assert (shown["periods"], shown["added"]) == (3, {"epsilon": "6", "delta": "3/100000"})
     assert shown["composed_epsilon"] is None, "so few days do not gain by composition"
     assert "with rows in 3 days, as many as were charged: epsilon 6" in told("ledger", "show", "town_days")
+
+
+def test_a_schedule_that_comes_late_costs_what_was_decided(home: Path, spark: SparkSession) -> None:
+    first = SPEC.replace("release: visits", "release: first").replace(
+        "from_budget", "{epsilon: 1, delta: 1e-6}"
+    )
+    run(spark, 1, parse_spec(first.replace("path: out", "path: first")))
+    refused = told("plan", "visits.yaml", "--json", code=ExitCode.PLAN)
+    assert json.loads(refused)["error"] == "not_enrolled"
+    refused = told("ledger", "schedule", "add", "visits.yaml", *WHY, "--json", code=ExitCode.BUDGET)
+    assert json.loads(refused)["error"] == "no_room"
+    told("ledger", "schedule", "add", "visits.yaml", "--epsilon", "1/2", "--delta", "1e-6", *WHY)
+    assert account()["spent"] == {"epsilon": "3/2", "delta": "1/500000"}
+    assert run(spark, 2).schedule == "visits"
+    assert account()["spent"] == {"epsilon": "3/2", "delta": "1/500000"}
+    assert "visits: 1 of 3 slots taken, paid by a pool" in told("ledger", "show")

@@ -123,6 +123,7 @@ def _rest(account: Budget) -> PrivacyGuarantee:
         raise BudgetRefused(
             "no_room",
             f"pools and schedules of population {account.population} leave nothing of its limit",
-            way_out="make its pools smaller before its first release: `dp-spark ledger pools set`",
+            way_out="make its pools smaller before its first release: `dp-spark ledger pools set`; after it, "
+            "give --epsilon and --delta of what a pool is to pay",
         )
     return rest
