@@ -132,6 +132,19 @@ def sql(path: Path, statement: str, *values):
         return connection.execute(statement, values).fetchall()
 
 
+def meanwhile(ledger: Ledger, decide) -> Ledger:
+    """A second hand on the same ledger: between its proofs and their transaction, somebody else decides."""
+
+    class Hand(Ledger):
+        __slots__ = ()
+
+        def _write(self, action):
+            decide()
+            return super()._write(action)
+
+    return Hand(ledger._database, MASTER_KEY, ledger._clock)
+
+
 def older_ledger(url: str, releases) -> str:
     """The URL of a ledger as it was before 0004, with accounts of (1, 1e-6) and these releases of theirs.
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 import pytest
-from ledger_support import MASTER_KEY, POPULATION, TAILNUM, fund, guarantee, reserve
+from ledger_support import MASTER_KEY, POPULATION, TAILNUM, fund, guarantee, meanwhile, reserve
 from schedule_support import noise, table
 
 from dp_spark.errors import BudgetRefused, LedgerRefused
@@ -200,23 +200,11 @@ def test_whoever_charges_meanwhile_makes_a_decision_start_again(ledger, monkeypa
     assert ledger.budget(POPULATION).pools is None
 
 
-def ahead(ledger, decide):
-    """A second hand on the same ledger: between a proof and its transaction, somebody else decides."""
-    write = ledger._write
-
-    class Hand(Ledger):
-        def _write(self, action):
-            decide()
-            return write(action)
-
-    return Hand(ledger._database, MASTER_KEY, ledger._clock)
-
-
 def test_a_limit_is_not_lowered_under_what_somebody_sets_aside_meanwhile(ledger):
     half = {PoolKind.SUMS: guarantee("1/2", "1e-7")}
-    slow = ahead(ledger, lambda: ledger.set_pools(POPULATION, half, reason=WHY))
+    slow = meanwhile(ledger, lambda: ledger.set_pools(POPULATION, half, reason=WHY))
     assert code(fund, slow, "1/4", "1e-6") == "account_changed"
-    slow = ahead(ledger, lambda: enrol(ledger))
+    slow = meanwhile(ledger, lambda: enrol(ledger))
     assert code(fund, slow, "1/2", "1e-7") == "account_changed"
     assert ledger.budget(POPULATION).limit == guarantee(1, "1e-6")
 
@@ -226,12 +214,12 @@ def test_an_account_that_somebody_opens_meanwhile_is_not_opened_again(empty_ledg
         fund(empty_ledger, 1, "1e-6")
         empty_ledger.set_pools(POPULATION, {PoolKind.SUMS: guarantee(1, "1e-6")}, reason=WHY)
 
-    assert code(fund, ahead(empty_ledger, opened), "1/4", "1e-6") == "account_changed"
+    assert code(fund, meanwhile(empty_ledger, opened), "1/4", "1e-6") == "account_changed"
     assert empty_ledger.budget(POPULATION).limit.epsilon == 1
 
 
 def test_a_limit_moves_though_somebody_charges_meanwhile(ledger):
-    fund(ahead(ledger, lambda: reserve(ledger)), 2, "1e-6")
+    fund(meanwhile(ledger, lambda: reserve(ledger)), 2, "1e-6")
     account = ledger.budget(POPULATION)
     assert (account.limit.epsilon, account.spent.epsilon) == (2, Fraction("0.1"))
 
