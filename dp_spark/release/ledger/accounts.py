@@ -271,6 +271,11 @@ def set_budget(connection: sa.Connection, change: BudgetChange, stamp: Stamp) ->
     rows.insert(connection, store.budget_changes, **record)
 
 
+def has_account(connection: sa.Connection, population: str) -> bool:
+    """Whether the ledger knows a population."""
+    return _account(connection, population) is not None
+
+
 def _account(connection: sa.Connection, population: str) -> sa.Row[tuple[str, str, str, str, str]] | None:
     return connection.execute(
         sa.select(store.accounts).where(store.accounts.c.population == population)

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from dp_spark.errors import BudgetRefused, LedgerRefused
 from dp_spark.guarantee import Every, PrivacyGuarantee
 from dp_spark.release.ledger import rows, store
-from dp_spark.release.ledger.accounts import Budget, budget
+from dp_spark.release.ledger.accounts import Budget, BudgetChange, budget, has_account, set_budget
 from dp_spark.release.ledger.adhoc import Pool, open_pool
 from dp_spark.release.ledger.admission import Asked, pool_of, with_cost
 from dp_spark.release.ledger.cost import late_cost, require_within_limit
@@ -111,6 +111,22 @@ def enrolled(account: Budget, asked: Enrolment, *, late: bool) -> Enrolled:
     cost = late_cost(schedule, pool, asked.together)
     _, receipt = with_cost(account.standing, pool, cost, asks.text, asked.together)
     return replace(new, receipt=receipt)
+
+
+def store_limit(connection: sa.Connection, before: Budget | None, change: BudgetChange, stamp: Stamp) -> None:
+    """Open an account, if `before` is None, or move the limit of one that has set aside what `before` has.
+
+    Raises:
+        LedgerRefused: somebody opened it, moved its limit or set something aside meanwhile.
+    """
+    if (before is not None) != has_account(connection, change.population):
+        raise _changed(change.population)
+    if before is not None:
+        now = budget(connection, change.population)
+        # Charges do not matter: they come from what is set aside.
+        if replace(now, standing=before.standing, windows=before.windows) != before:
+            raise _changed(change.population)
+    set_budget(connection, change, stamp)
 
 
 def store_pools(connection: sa.Connection, before: Budget, after: Budget, reason: str, stamp: Stamp) -> None:

@@ -97,14 +97,16 @@ class Ledger:
         """Open the account of a population or move its lifetime limit; kept with reason, user and time.
 
         Raises:
-            BudgetRefused: the reason is blank.
-            LedgerRefused: the account counts another unit or other neighbours.
+            BudgetRefused: what was set aside exceeds the limit, or the reason is blank.
+            LedgerRefused: the account counts another unit or other neighbours, or somebody set something
+                aside meanwhile.
             SpecRefused: the population is no name.
         """
         change = BudgetChange(population, limit, unit, neighbours, reason)
-        if population in self.populations():
-            dividing.limited(self.budget(population), limit)
-        self._write(lambda connection: accounts.set_budget(connection, change, self._stamp()))
+        before = self.budget(population) if population in self.populations() else None
+        if before is not None:
+            dividing.limited(before, limit)
+        self._write(lambda connection: dividing.store_limit(connection, before, change, self._stamp()))
 
     def set_pools(self, population: str, pools: Mapping[PoolKind, PrivacyGuarantee], *, reason: str) -> None:
         """Divide an account before its first release: what each pool of ad hoc releases keeps, if any.

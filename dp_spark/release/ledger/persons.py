@@ -52,10 +52,19 @@ def labels(unit: PrivacyUnit, period: PeriodSpec | None, key: str) -> tuple[str,
 
     `("",)` where a unit meets every release; else the first days of the unit's periods.
 
-    Precondition: the unit's period lies within that of the release, which the spec checks.
+    Raises:
+        LedgerRefused: the units are those of periods, and the release does not cut time into whole ones.
+        SpecRefused: the key is not the first day of a period.
     """
-    if unit.per is None or period is None:
+    if unit.per is None:
         return (WHOLE,)
+    if period is None or unit.per not in {Every.DAY, period.every}:
+        raise LedgerRefused(
+            "other_partition",
+            f"the account counts units per {unit.per}; the release reads "
+            f"{'all periods at once' if period is None else f'each {period.every}'}",
+            way_out=f"release every {unit.per}, or use another population",
+        )
     window = period_window(period, key)
     if unit.per is period.every:
         return (key,)

@@ -131,7 +131,7 @@ def labels_of(connection: sa.Connection, population: str) -> list[str]:
 
 
 def recounted(connection: sa.Connection, population: str) -> dict[str, Standing]:
-    """The standing of each label, added up from the receipts of all releases and late schedules."""
+    """The standing of each label, as `standing_of`, but from what each release and late schedule took."""
     columns = store.releases.c
     kept = sa.and_(
         columns.population == population,
@@ -148,8 +148,8 @@ def recounted(connection: sa.Connection, population: str) -> dict[str, Standing]
     for receipt in (Receipt.from_text(text) for text in texts if text is not None):
         for label in receipt.labels:
             found[label] = found.get(label, Standing()).plus(receipt.took)
-    before = _before_receipts(connection, population)
-    return {label: standing.plus(before) if label == WHOLE else standing for label, standing in found.items()}
+    whole = found.pop(WHOLE, Standing()).plus(_before_receipts(connection, population))
+    return {WHOLE: whole} | {label: standing.plus(whole) for label, standing in found.items()}
 
 
 def partition_of(connection: sa.Connection, population: str) -> tuple[str, str] | None:

@@ -13,6 +13,15 @@ from dp_spark.release.ledger.exact import decode, encode
 from dp_spark.release.ledger.records import promised
 from dp_spark.release.ledger.states import ReleaseState
 
+# Before 0004 only the events knew.
+_CHARGED_AT = sa.func.coalesce(
+    store.releases.c.charged_at,
+    sa.select(sa.func.min(store.events.c.at))
+    .where(store.events.c.release == store.releases.c.id)
+    .correlate(store.releases)
+    .scalar_subquery(),
+)
+
 
 def windows_of(connection: sa.Connection, population: str) -> Mapping[Every, PrivacyGuarantee]:
     """The windows of an account."""
@@ -46,8 +55,7 @@ def require_in_windows(
     """
     if not windows:
         return
-    columns = store.releases.c
-    newest = sa.select(sa.func.max(columns.charged_at)).where(columns.population == population)
+    newest = sa.select(sa.func.max(_CHARGED_AT)).where(store.releases.c.population == population)
     today = date.fromisoformat(max(at, connection.scalar(newest) or at)[:10])
     for every, limit in windows.items():
         start = _start(every, today).isoformat()
@@ -58,7 +66,7 @@ def require_in_windows(
 def _promised_since(connection: sa.Connection, population: str, start: str) -> Cost:
     columns = store.releases.c
     ours = columns.population == population
-    opened = sa.select(sa.func.min(columns.id)).where(ours, columns.charged_at >= start)
+    opened = sa.select(sa.func.min(columns.id)).where(ours, start <= _CHARGED_AT)
     first = connection.scalar(opened)
     if first is None:
         return NOTHING

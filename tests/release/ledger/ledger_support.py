@@ -6,10 +6,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
 from postgres_server import Server
 
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
-from dp_spark.release.ledger import Claim, Decision, Ledger, ReleaseId, ReleaseState, Reservation
+from dp_spark.release.ledger import (
+    Claim,
+    Decision,
+    Ledger,
+    ReleaseId,
+    ReleaseState,
+    Reservation,
+    database_of,
+    schema,
+    store,
+)
+from dp_spark.release.ledger.exact import encode
+from dp_spark.release.ledger.keys import WRAPPED_BYTES
 from dp_spark.release.ledger.schedule import ReleaseNoise
 
 MASTER_KEY = bytes(range(32))
@@ -115,3 +130,56 @@ def sql(path: Path, statement: str, *values):
     """The rows of a statement on an SQLite file."""
     with closing(sqlite3.connect(path)) as connection, connection:
         return connection.execute(statement, values).fetchall()
+
+
+def meanwhile(ledger: Ledger, decide) -> Ledger:
+    """A second hand on the same ledger: between its proofs and their transaction, somebody else decides."""
+
+    class Hand(Ledger):
+        __slots__ = ()
+
+        def _write(self, action):
+            decide()
+            return super()._write(action)
+
+    return Hand(ledger._database, MASTER_KEY, ledger._clock)
+
+
+def older_ledger(url: str, releases) -> str:
+    """The URL of a ledger as it was before 0004, with accounts of (1, 1e-6) and these releases of theirs.
+
+    A release is a population, its key, its epsilon and its state, all charged on 2026-01-30.
+    """
+    at, database = "2026-01-30T12:00:00.000000+00:00", database_of(url)
+    if database.one_machine:
+        Path(url.removeprefix("sqlite:///")).touch(0o600)
+
+    def fill(connection: sa.Connection) -> None:
+        config = Config(attributes={"connection": connection})
+        config.set_main_option("script_location", str(Path(schema.__file__).with_name("migrations")))
+        command.upgrade(config, "0003")
+        connection.execute(sa.insert(store.ledger_meta).values(id=1, created_at=at))
+        for population, unit in {POPULATION: '"tailnum"', "days": '"tailnum" per day'}.items():
+            connection.exec_driver_sql(
+                f"INSERT INTO accounts VALUES ('{population}', '{unit}', 'add_remove', '1/1', '1/1000000')"
+            )
+        for number, (population, key, epsilon, state) in enumerate(releases, 1):
+            asked = {"population": population, "name": "old", "period_key": key, "revision": 0}
+            charge = {"charge_epsilon": encode(Fraction(epsilon)), "charge_delta": "0/1"}
+            made = {"spec_digest": "spec-1", "state": "reserved", "fence": 1, "plan": b"plan-1"}
+            columns = {name: sa.column(name) for name in asked | charge | made}
+            table = sa.table("releases", *columns.values())
+            connection.execute(sa.insert(table).values(asked | charge | made))
+            connection.execute(
+                sa.insert(store.release_keys).values(release=number, wrapped=bytes(WRAPPED_BYTES))
+            )
+            line = {"release": number, "to_state": "reserved", "fence": 1, "at": at, "host": "h", "pid": 1}
+            connection.execute(sa.insert(store.events).values(line))
+            if state == "aborted":
+                why = {"decision": state, "reason": "a test", "os_user": "operator", "at": at}
+                connection.execute(sa.insert(store.decisions).values(release=number, **why))
+            connection.exec_driver_sql(f"UPDATE releases SET state = '{state}' WHERE id = {number}")
+
+    with database.engine.begin() as connection:
+        fill(connection)
+    return url

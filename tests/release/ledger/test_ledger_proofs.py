@@ -239,7 +239,9 @@ def test_a_reservation_behind_many_charges_is_quick(empty_ledger, place, number)
     fund(empty_ledger, 100_000, "1e-1")
     first = reserve(empty_ledger, "day-0")
     row = place.sql("SELECT id FROM releases")[0][0]
-    columns = "population, name, revision, spec_digest, state, fence, charge_epsilon, charge_delta, plan"
+    columns = (
+        "population, name, revision, spec_digest, state, fence, charge_epsilon, charge_delta, plan, receipt"
+    )
     series = (
         f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {number}) "
         f"INSERT INTO releases (period_key, {columns}) "

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 import pytest
-from ledger_support import MASTER_KEY, POPULATION, TAILNUM, fund, guarantee, reserve
+from ledger_support import MASTER_KEY, POPULATION, TAILNUM, fund, guarantee, meanwhile, reserve
 from schedule_support import noise, table
 
 from dp_spark.errors import BudgetRefused, LedgerRefused
@@ -200,6 +200,30 @@ def test_whoever_charges_meanwhile_makes_a_decision_start_again(ledger, monkeypa
     assert ledger.budget(POPULATION).pools is None
 
 
+def test_a_limit_is_not_lowered_under_what_somebody_sets_aside_meanwhile(ledger):
+    half = {PoolKind.SUMS: guarantee("1/2", "1e-7")}
+    slow = meanwhile(ledger, lambda: ledger.set_pools(POPULATION, half, reason=WHY))
+    assert code(fund, slow, "1/4", "1e-6") == "account_changed"
+    slow = meanwhile(ledger, lambda: enrol(ledger))
+    assert code(fund, slow, "1/2", "1e-7") == "account_changed"
+    assert ledger.budget(POPULATION).limit == guarantee(1, "1e-6")
+
+
+def test_an_account_that_somebody_opens_meanwhile_is_not_opened_again(empty_ledger):
+    def opened():
+        fund(empty_ledger, 1, "1e-6")
+        empty_ledger.set_pools(POPULATION, {PoolKind.SUMS: guarantee(1, "1e-6")}, reason=WHY)
+
+    assert code(fund, meanwhile(empty_ledger, opened), "1/4", "1e-6") == "account_changed"
+    assert empty_ledger.budget(POPULATION).limit.epsilon == 1
+
+
+def test_a_limit_moves_though_somebody_charges_meanwhile(ledger):
+    fund(meanwhile(ledger, lambda: reserve(ledger)), 2, "1e-6")
+    account = ledger.budget(POPULATION)
+    assert (account.limit.epsilon, account.spent.epsilon) == (2, Fraction("0.1"))
+
+
 def test_the_history_tells_what_was_set_aside(shared):
     shared.set_window(POPULATION, Every.MONTH, guarantee(1, "1e-6"), reason="quarterly review")
     told = [(entry.what, entry.about, entry.reason) for entry in shared.history(POPULATION)]
@@ -254,6 +278,12 @@ def test_an_aborted_week_is_given_back_to_each_of_its_days(days):
     days.decide(claim.release_id, Decision.ABORT, WHY)
     for day in range(7, 14):
         of_day(days, f"2013-01-{day:02}", charge=guarantee(1, "1e-6"))
+
+
+def test_a_release_that_reads_all_days_at_once_is_refused(days):
+    """It would cost each day, also those that come: no sum of a day would hold it."""
+    of_day(days, "2013-01-01")
+    assert code(of_day, days, "2013-01-02", period=None) == "other_partition"
 
 
 @pytest.mark.parametrize("changes", [{"column": "arrived"}, {"timezone": "America/New_York"}])

@@ -43,6 +43,17 @@ def test_months_have_as_many_days_as_the_calendar_says():
     assert labels(PERSON, None, "2013-01-05") == ("",)
 
 
+@pytest.mark.parametrize(
+    ("per", "asked"), [("day", None), ("month", None), ("month", "day"), ("week", "month"), ("month", "week")]
+)
+def test_a_release_that_reads_no_whole_periods_of_units_has_no_labels(per, asked):
+    """Its key would be a label of its own beside those of the periods that it shares with others."""
+    unit = PrivacyUnit(("id",), Every(per))
+    with pytest.raises(LedgerRefused) as refused:
+        labels(unit, asked and period(asked), "2013-07-01")
+    assert refused.value.code == "other_partition"
+
+
 def test_time_that_is_cut_in_another_way_is_refused():
     """Or one person-day of the account would meet two days of the release, and be charged for one."""
     account = Partition("date", "UTC", Every.DAY)

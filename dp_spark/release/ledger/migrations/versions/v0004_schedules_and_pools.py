@@ -7,6 +7,18 @@ from dp_spark.release.ledger.migrations.triggers import make_append_only
 
 revision, down_revision = "0004", "0003"
 
+# A process of an older dp_spark that opened the ledger before it was brought to 0004 would charge a release
+# past all stored sums.
+_GUARD = """
+CREATE FUNCTION dp_spark_needs_receipt() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  RAISE EXCEPTION 'this dp_spark is older than the ledger';
+END $$
+"""
+_RECEIPT = (
+    "CREATE TRIGGER releases_need_receipt BEFORE INSERT ON releases FOR EACH ROW WHEN (NEW.receipt IS NULL) "
+)
+_IN_SQLITE = "BEGIN SELECT RAISE(ABORT, 'this dp_spark is older than the ledger'); END"
+
 
 def _population(*, primary_key: bool = False) -> sa.Column[str]:
     account = sa.ForeignKey("accounts.population")
@@ -54,3 +66,8 @@ def upgrade() -> None:
     )
     for table in ("account_changes", "partitions"):
         make_append_only(table)
+    if op.get_bind().dialect.name == "sqlite":
+        op.execute(_RECEIPT + _IN_SQLITE)
+    else:
+        op.execute(_GUARD)
+        op.execute(_RECEIPT + "EXECUTE FUNCTION dp_spark_needs_receipt()")
