@@ -223,10 +223,8 @@ class Release:
             horizon: how many releases `dp-spark ledger schedule add` enrols.
             pool: `sums` or `zcdp`: the pool that pays, of an account that has both; no slot is taken then.
         """
-        given = {"horizon": horizon, "pool": pool}
-        return self._with(
-            "budget", {"population": population, **{key: each for key, each in given.items() if each is not None}}
-        )
+        written = {"population": population, "horizon": horizon, "pool": pool}
+        return self._with("budget", {key: each for key, each in written.items() if each is not None})
 
     def published(self, *, parquet: str | os.PathLike[str]) -> Self:
         """Publish to a directory of Parquet files; each release needs its own."""

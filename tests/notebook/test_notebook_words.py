@@ -215,7 +215,8 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
         "publish": [{"sink": "parquet", "path": f"out/{i}"} for i in range(draw(st.integers(1, 2)))],
     }
     if draw(st.booleans()):
-        spec["budget"] |= {"horizon": draw(st.integers(1, 10**6)), "pool": draw(st.sampled_from(["sums", "zcdp"]))}
+        kinds = st.sampled_from(["sums", "zcdp"])
+        spec["budget"] |= {"horizon": draw(st.integers(1, 10**6)), "pool": draw(kinds)}
         spec["guarantee"] = draw(st.sampled_from([spec["guarantee"], "from_budget"]))
     if of_rows:
         spec["unit"] = {"row": True}
