@@ -77,6 +77,7 @@ def account() -> dict[str, object]:
 def test_from_the_account_to_the_last_slot(home: Path, spark: SparkSession) -> None:
     refused = told("plan", "visits.yaml", "--json", code=ExitCode.BUDGET)
     assert json.loads(refused)["error"] == "no_room"
+    assert "is not divided" in json.loads(refused)["message"]
     assert "no pool" not in told("ledger", "pools", "set", "town_people", "--sums", "1/2,1e-6", *WHY)
 
     seen = json.loads(told("plan", "visits.yaml", "--json"))
@@ -106,6 +107,9 @@ def test_from_the_account_to_the_last_slot(home: Path, spark: SparkSession) -> N
 def test_a_revision_of_a_night_is_paid_by_the_pool(home: Path, spark: SparkSession) -> None:
     told("ledger", "pools", "set", "town_people", "--zcdp", "1.5,8e-6", *WHY)
     told("ledger", "schedule", "add", "visits.yaml", *WHY)
+    twice = ["ledger", "schedule", "add", "visits.yaml", *WHY, "--json"]
+    assert json.loads(told(*twice, code=ExitCode.LEDGER))["error"] == "schedule_known"
+    (home / "fair.yaml").write_text(SPEC.replace("release: visits", "release: fair"))
     first = run(spark, 1)
     again = run(spark, 1, revise="late rows")
     assert (first.schedule, again.schedule) == ("visits", None)
@@ -115,6 +119,16 @@ def test_a_revision_of_a_night_is_paid_by_the_pool(home: Path, spark: SparkSessi
     assert record.took.pool == "zcdp"
     shown = told("ledger", "show")
     assert "zcdp: rho" in shown
+    assert " of the pools" in shown
+    history = json.loads(told("ledger", "history", "town_people", "--json"))
+    charged = [(each["reason"], each["paid"]) for each in history if each["what"] == "reserved"]
+    assert charged == [("", "slot of visits"), ("late rows", "pool of zcdp")]
+    refused = json.loads(told("ledger", "pools", "set", "town_people", *WHY, "--json", code=ExitCode.LEDGER))
+    assert refused["error"] == "terms_fixed"
+    low = json.loads(told(*OPEN, "--epsilon", "1", *WHY, "--json", code=ExitCode.BUDGET))
+    assert "at or above what was set aside" in low["way_out"]
+    late = json.loads(told("ledger", "schedule", "add", "fair.yaml", *WHY, "--json", code=ExitCode.LEDGER))
+    assert late["error"] == "schedule_late"
     assert "visits: 1 of 3 slots taken" in shown
 
 
@@ -176,8 +190,8 @@ def test_a_schedule_that_comes_late_costs_what_was_decided(home: Path, spark: Sp
     run(spark, 1, parse_spec(first.replace("path: out", "path: first")))
     refused = told("plan", "visits.yaml", "--json", code=ExitCode.PLAN)
     assert json.loads(refused)["error"] == "not_enrolled"
-    refused = told("ledger", "schedule", "add", "visits.yaml", *WHY, "--json", code=ExitCode.BUDGET)
-    assert json.loads(refused)["error"] == "no_room"
+    refused = told("ledger", "schedule", "add", "visits.yaml", *WHY, "--json", code=ExitCode.LEDGER)
+    assert json.loads(refused)["error"] == "schedule_late"
     told("ledger", "schedule", "add", "visits.yaml", "--epsilon", "1/2", "--delta", "1e-6", *WHY)
     assert account()["spent"] == {"epsilon": "3/2", "delta": "1/500000"}
     assert run(spark, 2).schedule == "visits"

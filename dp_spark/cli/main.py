@@ -312,7 +312,7 @@ def ledger_show(
     profile: ProfileFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print limit, spent, scheduled, left, and how many releases still fit."""
+    """Print limit, spent, left, pools, schedules, windows, and how many releases still fit."""
 
     def action() -> None:
         from dp_spark.cli.telling import show_accounts
@@ -329,7 +329,7 @@ def ledger_history(
     profile: ProfileFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print every change of the limit, every charge, step and decision, with its reason."""
+    """Print every decision on the account, every charge and who paid it, and every step, with reasons."""
 
     def action() -> None:
         from dp_spark.cli.telling import tell_history

@@ -70,7 +70,11 @@ def tell_history(population: str, *, as_csv: bool, profile: str | None, as_json:
     """
     entries = open_ledger(load_profile(profile)).history(population)
     names = [field.name for field in fields(Entry)]
-    cells = [[_cell(getattr(entry, name)) for name in names] for entry in entries]
+    show = str if as_json or as_csv else _short
+    cells = [
+        ["" if (value := getattr(entry, name)) is None else show(value) for name in names]
+        for entry in entries
+    ]
     if as_json:
         _say(json.dumps([dict(zip(names, row, strict=True)) for row in cells]))
     elif as_csv:
@@ -152,7 +156,8 @@ def _account_text(account: Budget, shown: dict[str, Any]) -> str:
     names = ["limit", *(["scheduled", "ad_hoc"] if account.enrolled else []), "spent", "left"]
     for name in names:
         epsilon, delta = (exact(Fraction(shown[name][part])) for part in ("epsilon", "delta"))
-        lines.append(f"  {name.replace('_', ' '):10} epsilon {epsilon}, delta {delta}")
+        of_pools = " of the pools" if name == "left" and "scheduled" in names else ""
+        lines.append(f"  {name.replace('_', ' '):10} epsilon {epsilon}, delta {delta}{of_pools}")
     if account.pools is not None:
         lines += [f"  {'pool':10} {_pool_text(each)}" for each in shown["pools"]] or [f"  {'pool':10} none"]
     for each in shown["schedules"]:
@@ -190,8 +195,8 @@ def _pool_text(pool: dict[str, Any]) -> str:
     return f"{pool['kind']}: {spent} spent of {limit}"
 
 
-def _cell(value: object) -> str:
-    return "" if value is None else str(value)
+def _short(value: object) -> str:
+    return exact(value) if isinstance(value, Fraction) else str(value)
 
 
 def _harmless(text: str) -> str:

@@ -16,7 +16,7 @@ from dp_spark.notebook.missing import missing, require_complete
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.planner import plan_release
 from dp_spark.release.profile import Profile, load_profile
-from dp_spark.release.spec import ReleaseSpec, load_spec, parse_spec, spec_yaml
+from dp_spark.release.spec import FROM_BUDGET, ReleaseSpec, load_spec, parse_spec, spec_yaml
 from dp_spark.report import RunResult
 
 if TYPE_CHECKING:  # nothing but `run` needs Spark
@@ -208,9 +208,23 @@ class Release:
         """
         return self._with("noise", law)
 
-    def paid_by(self, population: str) -> Self:
-        """Charge the account of this population, which `dp-spark ledger budget set` opens; never a run."""
-        return self._with("budget", {"population": population})
+    def guaranteed_from_budget(self) -> Self:
+        """Promise what the account allows if so many releases as `paid_by` says use it up together.
+
+        It is run once `dp-spark ledger schedule add` has enrolled the spec.
+        """
+        return self._with("guarantee", FROM_BUDGET)
+
+    def paid_by(self, population: str, *, horizon: int | None = None, pool: str | None = None) -> Self:
+        """Charge the account of this population, which `dp-spark ledger budget set` opens; never a run.
+
+        Args:
+            population: its name.
+            horizon: how many releases `dp-spark ledger schedule add` enrols.
+            pool: `sums` or `zcdp`: the pool that pays, of an account that has both; no slot is taken then.
+        """
+        written = {"population": population, "horizon": horizon, "pool": pool}
+        return self._with("budget", {key: each for key, each in written.items() if each is not None})
 
     def published(self, *, parquet: str | os.PathLike[str]) -> Self:
         """Publish to a directory of Parquet files; each release needs its own."""

@@ -13,6 +13,8 @@ from dp_spark.release.ledger import (
     Standing,
     enrolled,
     noise_of,
+    pair_missing,
+    require_unknown,
     room,
 )
 from dp_spark.release.plan import ReleasePlan
@@ -76,7 +78,11 @@ def enrolment_of(
     Raises:
         PlanRefused: the spec has no horizon, or no noise meets the guarantee.
         BudgetRefused: the limit leaves nothing.
+        LedgerRefused: there is a schedule of its name, or a pool has to pay and nobody said how much.
     """
+    require_unknown(account, spec.release)
+    if together is None and spec.guarantee == FROM_BUDGET and account.standing != Standing():
+        raise pair_missing(account.population)
     slots = spec.budget.horizon
     if slots is None:
         raise PlanRefused(
@@ -122,8 +128,10 @@ def _rest(account: Budget) -> PrivacyGuarantee:
     if rest is None:
         raise BudgetRefused(
             "no_room",
-            f"pools and schedules of population {account.population} leave nothing of its limit",
-            way_out="make its pools smaller before its first release: `dp-spark ledger pools set`; after it, "
-            "give --epsilon and --delta of what a pool is to pay",
+            f"population {account.population} is not divided: one pool has all of its limit"
+            if account.pools is None
+            else f"pools and schedules of population {account.population} leave nothing of its limit",
+            way_out="set smaller pools before its first release: `dp-spark ledger pools set POPULATION "
+            "[--sums EPSILON,DELTA] [--zcdp EPSILON,DELTA] --reason WHY`",
         )
     return rest

@@ -35,12 +35,10 @@ def protects(plan: ReleasePlan) -> tuple[str, ...]:
     ]
     if spec.neighbours is Neighbours.REPLACE:
         texts.append("How many units there are is public: it is not protected.")
-    in_many = (
-        "a row that N of them read it" if unit.is_row else f"a {unit_words(unit)} with rows in N of them it"
-    )
+    in_many = "a row that N of them read" if unit.is_row else f"a {unit_words(unit)} with rows in N of them"
     texts.append(
-        f"Releases add up: for {in_many} is N times epsilon {epsilon} and N times delta {delta}. Over time, "
-        f"the limit of the account {spec.budget.population} is what protects."
+        f"Releases add up: for {in_many} it is at most N times epsilon {epsilon} and N times delta {delta}. "
+        f"Over time, the limit of the account {spec.budget.population} is what protects."
     )
     return (*texts, *_not_the_person(plan))
 

@@ -214,7 +214,7 @@ def test_the_ledger_is_shown_told_and_checked(home: Path) -> None:
     told("ledger", "budget", "set", "town_people", "--epsilon", "2", "--delta", "1e-5", "--unit", "person",
          "--reason", "=cmd()")  # fmt: skip
     rows = told("ledger", "history", "town_people", "--csv").splitlines()
-    assert rows[0] == '"at","what","about","epsilon","delta","reason","by"'
+    assert rows[0] == '"at","what","about","epsilon","delta","reason","by","paid"'
     assert '"\'=cmd()"' in rows[-1]
     assert len(json.loads(told("ledger", "history", "town_people", "--json"))) == len(rows) - 1
     told("ledger", "show", "town_peopl", code=ExitCode.BUDGET)

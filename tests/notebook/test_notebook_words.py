@@ -214,6 +214,10 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
         "budget": {"population": draw(st.text("aZ9_.-", min_size=1, max_size=5))},
         "publish": [{"sink": "parquet", "path": f"out/{i}"} for i in range(draw(st.integers(1, 2)))],
     }
+    if draw(st.booleans()):
+        kinds = st.sampled_from(["sums", "zcdp"])
+        spec["budget"] |= {"horizon": draw(st.integers(1, 10**6)), "pool": draw(kinds)}
+        spec["guarantee"] = draw(st.sampled_from([spec["guarantee"], "from_budget"]))
     if of_rows:
         spec["unit"] = {"row": True}
     else:
@@ -261,7 +265,10 @@ def said(spec: dict[str, Any]) -> Release:
     for query in spec["queries"]:
         settings = {key: each for key, each in query.items() if key != "kind"}
         release = getattr(release, query["kind"])(**settings)
-    release = release.guaranteed(**spec["guarantee"]).paid_by(spec["budget"]["population"])
+    if spec["guarantee"] == "from_budget":
+        release = release.guaranteed_from_budget().paid_by(**spec["budget"])
+    else:
+        release = release.guaranteed(**spec["guarantee"]).paid_by(**spec["budget"])
     for sink in spec["publish"]:
         release = release.published(parquet=sink["path"])
     for name, derived in spec.get("derive", {}).items():

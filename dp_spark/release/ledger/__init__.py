@@ -7,7 +7,7 @@ from dp_spark.release.ledger.claims import Claim, StagedOutcome
 from dp_spark.release.ledger.cost import room
 from dp_spark.release.ledger.database import database_of
 from dp_spark.release.ledger.decisions import Decision
-from dp_spark.release.ledger.dividing import Enrolment, enrolled
+from dp_spark.release.ledger.dividing import Enrolment, enrolled, pair_missing, require_unknown
 from dp_spark.release.ledger.grants import grants
 from dp_spark.release.ledger.history import Entry
 from dp_spark.release.ledger.keys import create_master_key_file, load_master_key
@@ -59,8 +59,10 @@ __all__ = [
     "grants",
     "load_master_key",
     "noise_of",
+    "pair_missing",
     "person_cost",
     "require_same_protection",
+    "require_unknown",
     "room",
     "source_name",
     "utc_now",

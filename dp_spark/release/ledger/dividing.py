@@ -68,7 +68,14 @@ def limited(account: Budget, limit: PrivacyGuarantee) -> Budget:
     """
     if account.pools is not None or account.in_time:
         pools = tuple(account.terms.pools.values())
-        require_within_limit(account.population, limit, account.in_time, pools)
+        try:
+            require_within_limit(account.population, limit, account.in_time, pools)
+        except BudgetRefused as refused:
+            way_out = (
+                "a limit stays at or above what was set aside; before the account's first release, "
+                "`dp-spark ledger pools set` makes pools smaller"
+            )
+            raise BudgetRefused(refused.code, refused.message, way_out=way_out) from None
     return replace(account, limit=limit)
 
 
@@ -80,12 +87,7 @@ def enrolled(account: Budget, asked: Enrolment, *, late: bool) -> Enrolled:
         LedgerRefused: there is one of this name, or it comes late where units have periods.
     """
     schedule = asked.schedule
-    if schedule.name in account.enrolled:
-        raise LedgerRefused(
-            "schedule_known",
-            f"population {account.population} has a schedule {schedule.name} already",
-            way_out="a schedule is never changed; enrol a release of another name",
-        )
+    require_unknown(account, schedule.name)
     new = Enrolled(schedule, asked.spec_digest, asked.plan_bytes)
     if not late:
         after = replace(account, enrolled={**account.enrolled, schedule.name: new})
@@ -101,11 +103,7 @@ def enrolled(account: Budget, asked: Enrolment, *, late: bool) -> Enrolled:
             way_out="charge the pool by each release, without a schedule",
         )
     if asked.together is None:
-        raise LedgerRefused(
-            "schedule_late",
-            f"population {account.population} has releases already: a pool has to pay for the schedule",
-            way_out="give --epsilon and --delta, what all its releases together are to keep",
-        )
+        raise pair_missing(account.population)
     asks = Asked(f"schedule {schedule.name}", schedule.noise, asked.together, pool=asked.pool)
     pool = pool_of(account.terms, asks)
     cost = late_cost(schedule, pool, asked.together)
@@ -124,9 +122,47 @@ def store_limit(connection: sa.Connection, before: Budget | None, change: Budget
     if before is not None:
         now = budget(connection, change.population)
         # Charges do not matter: they come from what is set aside.
-        if replace(now, standing=before.standing, windows=before.windows) != before:
+        if (now.limit, now.pools, now.enrolled) != (before.limit, before.pools, before.enrolled):
             raise _changed(change.population)
     set_budget(connection, change, stamp)
+
+
+def require_unknown(account: Budget, schedule: str) -> None:
+    """Check that an account has no schedule of this name.
+
+    Raises:
+        LedgerRefused: it has.
+    """
+    if schedule in account.enrolled:
+        raise LedgerRefused(
+            "schedule_known",
+            f"population {account.population} has a schedule {schedule} already",
+            way_out="a schedule is never changed; enrol a release of another name",
+        )
+
+
+def pair_missing(population: str) -> LedgerRefused:
+    """The refusal of a schedule that comes late and does not say what a pool is to pay."""
+    return LedgerRefused(
+        "schedule_late",
+        f"population {population} has releases already: a pool has to pay for the schedule",
+        way_out="give --epsilon and --delta, what all its releases together are to keep",
+    )
+
+
+def require_no_release(connection: sa.Connection, population: str) -> None:
+    """Check that nothing was ever reserved.
+
+    Raises:
+        LedgerRefused: something was: how the account is divided is fixed.
+    """
+    if has_releases(connection, population):
+        raise LedgerRefused(
+            "terms_fixed",
+            f"population {population} has releases already: what it has set aside stays as it is",
+            way_out="a division that is chosen after looking is none; `dp-spark ledger budget set` moves the "
+            "limit of an account without pools",
+        )
 
 
 def store_pools(connection: sa.Connection, before: Budget, after: Budget, reason: str, stamp: Stamp) -> None:
@@ -136,13 +172,7 @@ def store_pools(connection: sa.Connection, before: Budget, after: Budget, reason
         LedgerRefused: it is not.
     """
     _require_unchanged(connection, before)
-    if has_releases(connection, before.population):
-        raise LedgerRefused(
-            "terms_fixed",
-            f"population {before.population} has releases already: what it has set aside stays as it is",
-            way_out="a division that is chosen after looking is none; `dp-spark ledger budget set` moves the "
-            "limit of an account without pools",
-        )
+    require_no_release(connection, before.population)
     assert after.pools is not None
     put_pools(connection, before.population, after.pools)
     detail = "; ".join(f"{kind} {_pair(pool.guarantee)}" for kind, pool in after.pools.items()) or "no pool"

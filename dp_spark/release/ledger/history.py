@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from dp_spark.release.ledger import store
 from dp_spark.release.ledger.accounts import budget
+from dp_spark.release.ledger.admission import Receipt
 from dp_spark.release.ledger.exact import decode
 from dp_spark.release.ledger.records import records
 from dp_spark.release.ledger.states import ReleaseState
@@ -23,6 +24,7 @@ class Entry:
         epsilon: the new limit, what a release promised when it was charged or, negative, when that was given
             back; None where nothing was.
         by: the user who decided, or the host and process that ran.
+        paid: what a release takes when it is charged: `slot of NAME` or `pool of KIND`; else nothing.
     """
 
     at: str
@@ -32,6 +34,7 @@ class Entry:
     delta: Fraction | None
     reason: str
     by: str
+    paid: str = ""
 
 
 def history(connection: sa.Connection, population: str) -> list[Entry]:
@@ -72,7 +75,9 @@ def _releases(connection: sa.Connection, population: str) -> list[Entry]:
     entries = []
     for record in records(connection, store.releases.c.population == population):
         for event in record.events:
-            sign = (event.from_state is None) - (event.to_state is ReleaseState.ABORTED)
+            first = event.from_state is None
+            sign = first - (event.to_state is ReleaseState.ABORTED)
+            reason = record.revision_reason if first else ", ".join(event.failed_checks)
             entries.append(
                 Entry(
                     event.at.isoformat(timespec="microseconds"),
@@ -80,11 +85,16 @@ def _releases(connection: sa.Connection, population: str) -> list[Entry]:
                     str(record.release_id),
                     sign * record.charge.epsilon if sign else None,
                     sign * record.charge.delta if sign else None,
-                    ", ".join(event.failed_checks),
+                    reason or "",
                     f"{event.host} {event.pid}",
+                    _paid(record.took) if first else "",
                 )
             )
     return entries
+
+
+def _paid(took: Receipt) -> str:
+    return f"pool of {took.pool}" if took.schedule is None else f"slot of {took.schedule}"
 
 
 def _decisions(connection: sa.Connection, population: str) -> list[Entry]:

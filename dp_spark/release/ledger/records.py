@@ -66,6 +66,7 @@ class ReleaseRecord:
     Attributes:
         charge: what it promises by itself.
         receipt: what it took of its account; None where that was its charge, before there were receipts.
+        revision_reason: why it revises what was there before; None of a first release.
     """
 
     release_id: ReleaseId
@@ -73,6 +74,7 @@ class ReleaseRecord:
     spec_digest: str
     charge: PrivacyGuarantee
     receipt: Receipt | None
+    revision_reason: str | None
     artefact: StoredFile | None
     statement: StoredFile | None
     publications: tuple[Publication, ...]
@@ -182,6 +184,7 @@ def _record(
         spec_digest=row.spec_digest,
         charge=PrivacyGuarantee(decode(row.charge_epsilon), decode(row.charge_delta)),
         receipt=None if row.receipt is None else Receipt.from_text(row.receipt),
+        revision_reason=row.revision_reason,
         artefact=stored_file(row.artefact_path, row.artefact_digest),
         statement=stored_file(row.statement_path, row.statement_digest),
         publications=tuple(_publication(each) for each in publications),

@@ -106,5 +106,6 @@ def test_the_history_tells_everything_and_its_charges_add_up_to_what_is_spent(le
     assert {"spoilt", "not ready", "history", "decided by the board"} <= {e.reason for e in told}
     charged = sum((e.epsilon for e in told if e.epsilon is not None and e.what != "limit"), Fraction(0))
     assert charged == ledger.budget(POPULATION).spent.epsilon
+    assert {e.paid for e in told if e.what == "reserved"} == {"pool of sums"}
     with pytest.raises(BudgetRefused):
         ledger.history("nobody")
