@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import ROUND_UP
 from fractions import Fraction
 
 import sqlalchemy as sa
@@ -20,7 +21,7 @@ from dp_spark.release.ledger.adhoc import (
 )
 from dp_spark.release.ledger.admission import Asked, Receipt, Standing, Terms, pool_of, slots_per_period
 from dp_spark.release.ledger.cost import pools_pair
-from dp_spark.release.ledger.exact import decode, encode
+from dp_spark.release.ledger.exact import decode, encode, show
 from dp_spark.release.ledger.persons import WHOLE
 from dp_spark.release.ledger.schedule import Schedule
 from dp_spark.release.ledger.states import check_name
@@ -204,6 +205,26 @@ def _used(account: Budget, standing: Standing) -> Fraction:
     return max(shares, default=Fraction(0)) + sum(standing.taken.values())
 
 
+def require_left(account: Budget, charge: PrivacyGuarantee, text: str) -> None:
+    """Check that an account which was never divided has room for a charge.
+
+    Raises:
+        BudgetRefused: it has not; says what was asked, what is left and what would fit.
+    """
+    limit, spent, left = account.limit, account.spent, account.left
+    after = Amount(spent.epsilon + charge.epsilon, spent.delta + charge.delta)
+    if after.epsilon <= limit.epsilon and after.delta <= limit.delta:
+        return
+    fits = f"ask for at most {_show(left)}, or " if left.epsilon > 0 else "nothing fits; "
+    need = Amount(max(limit.epsilon, after.epsilon), max(limit.delta, after.delta))
+    raise BudgetRefused(
+        "budget_exhausted",
+        f"{text} asks for {_show(charge, rounding=ROUND_UP)}; population {account.population} "
+        f"has {_show(left)} left of {_show(limit)}",
+        way_out=f"{fits}raise the limit to {_show(need, rounding=ROUND_UP)} or more with `{_SET}`",
+    )
+
+
 def require_same_protection(account: Budget, unit: PrivacyUnit, neighbours: Neighbours) -> None:
     """Check that a release protects what its account counts.
 
@@ -291,3 +312,7 @@ def _unknown(connection: sa.Connection, population: str) -> BudgetRefused:
         f"the ledger has no population {population[:200]!r}; {hint}",
         way_out=f"correct the name, or open the account with `{_SET}`",
     )
+
+
+def _show(amount: Amount | PrivacyGuarantee, **rounding: str) -> str:
+    return f"epsilon = {show(amount.epsilon, **rounding)} and delta = {show(amount.delta, **rounding)}"

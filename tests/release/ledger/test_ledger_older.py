@@ -60,7 +60,7 @@ def refusal(action, *args, **kwargs):
 def test_what_was_charged_before_counts_and_is_given_back_once(ledger):
     old = ReleaseId(POPULATION, "old", "old-1")
     assert spent(ledger) == Fraction("0.7")
-    assert refusal(reserve, ledger, charge=guarantee("0.4")) == "pool_exhausted"
+    assert refusal(reserve, ledger, charge=guarantee("0.4")) == "budget_exhausted"
     reserve(ledger, charge=guarantee("0.3"))
     ledger.decide(old, Decision.ABORT, "never read")
     assert spent(ledger) == Fraction("0.6")
@@ -72,15 +72,15 @@ def test_what_is_given_back_before_anything_new_is_charged_is_given_back_too(led
     ledger.decide(ReleaseId(POPULATION, "old", "old-1"), Decision.ABORT, "never read")
     assert spent(ledger) == Fraction("0.3")
     reserve(ledger, charge=guarantee("0.7"))
-    assert refusal(reserve, ledger, "2013-01-02", charge=guarantee("0.1")) == "pool_exhausted"
+    assert refusal(reserve, ledger, "2013-01-02", charge=guarantee("0.1")) == "budget_exhausted"
 
 
 def test_what_was_charged_to_nobody_knows_which_days_counts_for_each(ledger):
     of_day(ledger, "2013-01-05", "0.4")
-    assert refusal(of_day, ledger, "2013-01-06", "0.5") == "pool_exhausted"
+    assert refusal(of_day, ledger, "2013-01-06", "0.5") == "budget_exhausted"
     ledger.decide(ReleaseId(DAYS, "old", "2013-01-02"), Decision.ABORT, "never read")
     of_day(ledger, "2013-01-06", "0.6")
-    assert refusal(of_day, ledger, "2013-01-07", "0.7") == "pool_exhausted"
+    assert refusal(of_day, ledger, "2013-01-07", "0.7") == "budget_exhausted"
     assert ledger.verify().findings == ()
 
 

@@ -258,7 +258,7 @@ def of_day(ledger, key, name="flights", **changes):
 def test_disjoint_days_compose_in_parallel(days):
     for day in range(1, 8):
         assert of_day(days, f"2013-01-{day:02}").charged_now
-    assert code(of_day, days, "2013-01-03", "again") == "pool_exhausted"
+    assert code(of_day, days, "2013-01-03", "again") == "budget_exhausted"
     assert days.budget("days").spent.epsilon == Fraction("0.6"), "of the fullest day"
     assert days.verify().findings == ()
 
@@ -268,7 +268,9 @@ def test_a_week_is_paid_by_each_of_its_days(days):
     of_day(days, "2013-01-07", "weekly", period=week, charge=guarantee("0.3", "1e-8"))
     for day in range(7, 14):
         of_day(days, f"2013-01-{day:02}", charge=guarantee("0.7", "1e-8"))
-        assert code(of_day, days, f"2013-01-{day:02}", "more", charge=guarantee("0.1", 0)) == "pool_exhausted"
+        assert (
+            code(of_day, days, f"2013-01-{day:02}", "more", charge=guarantee("0.1", 0)) == "budget_exhausted"
+        )
     of_day(days, "2013-01-14", charge=guarantee(1, "1e-6"))
 
 
