@@ -11,6 +11,8 @@ MEET_SPARK := tests/frames/test_aggregate.py tests/frames/test_frames_expression
 	tests/clusters/test_keys_nowhere.py::test_a_worker_that_fails_tells_neither_key_nor_row
 # The Spark lines between the oldest and the locked one, for `make test-versions`.
 LINES := 4.0.5 4.1.4 4.2.1
+# Tests start hundreds of processes: without bytecode on disk each one compiles whatever it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo test test-whole test-oldest test-versions check format lock clean
 
@@ -43,8 +45,8 @@ $(LINES:%=.venv-%/.ready): .venv-%/.ready: requirements/dev.txt pyproject.toml |
 demo: setup  ## set up, then run the demo: private releases of the New York flights of 2013
 	@$(BIN)/dp-spark demo
 
-test: setup  ## set up, then run all tests
-	@$(BIN)/python -m pytest
+test: setup  ## set up, then run all tests, in two processes by whole files
+	@$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 test-whole: setup  ## the long forms of the proofs on clusters
 	@$(BIN)/python -m pytest -m whole
