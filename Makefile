@@ -11,6 +11,10 @@ MEET_SPARK := tests/frames/test_aggregate.py tests/frames/test_frames_expression
 	tests/clusters/test_keys_nowhere.py::test_a_worker_that_fails_tells_neither_key_nor_row
 # The Spark lines between the oldest and the locked one, for `make test-versions`.
 LINES := 4.0.5 4.1.4 4.2.1
+# A file's tests stay in one process, where its fixtures are made once; files go in the order of the folders.
+TWO_PROCESSES := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+# Tests start hundreds of processes: without bytecode on disk each one compiles whatever it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo test test-whole test-oldest test-versions check format lock clean
 
@@ -43,15 +47,15 @@ $(LINES:%=.venv-%/.ready): .venv-%/.ready: requirements/dev.txt pyproject.toml |
 demo: setup  ## set up, then run the demo: private releases of the New York flights of 2013
 	@$(BIN)/dp-spark demo
 
-test: setup  ## set up, then run all tests
-	@$(BIN)/python -m pytest
+test: setup  ## set up, then run all tests, in two processes
+	@$(BIN)/python -m pytest $(TWO_PROCESSES)
 
 test-whole: setup  ## the long forms of the proofs on clusters
 	@$(BIN)/python -m pytest -m whole
 
 test-oldest: setup $(OLDEST_READY)  ## the oldest Spark line: the same digest, and the tests that meet Spark
 	@$(BIN)/python tests/clusters/compare_lines.py $(BIN)/python $(OLDEST)/bin/python
-	@$(OLDEST)/bin/python -m pytest --durations=5 -p no:warnings $(MEET_SPARK)
+	@$(OLDEST)/bin/python -m pytest $(TWO_PROCESSES) --durations=5 -p no:warnings $(MEET_SPARK)
 
 test-versions: setup $(OLDEST_READY) $(LINES:%=.venv-%/.ready)  ## one digest on every Spark line
 	@$(BIN)/python tests/clusters/compare_lines.py $(OLDEST)/bin/python $(LINES:%=.venv-%/bin/python) $(BIN)/python

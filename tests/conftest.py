@@ -1,5 +1,6 @@
-"""One Spark session and one PostgreSQL for all tests, started by the first test that asks for them."""
+"""One Spark session and one PostgreSQL for all tests of a process, started when first asked for."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +9,14 @@ from postgres_server import Server, running_server
 from pyspark.sql import SparkSession
 
 from dp_spark.frames.session import start_session
+
+# A JVM of tests ends before what its second compiler makes has paid: that takes two fifths of the time.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def pytest_configure() -> None:
+    """Spark's launcher takes the options for every driver that tests start, whatever its settings."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
 
 
 @pytest.fixture(scope="session")

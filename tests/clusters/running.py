@@ -32,6 +32,7 @@ KEY = hashlib.sha256(b"the key of the tests").digest()
 CANARY = "canary-4711"
 START = date(2024, 3, 4)
 LONGEST = 400  # seconds a job may take on a busy machine
+DRIVER_OPTIONS = "SPARK_SUBMIT_OPTS"  # tests set it; executors are started with the same
 # Both executors take part, and no partition is merged with another.
 APART = {
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
@@ -41,6 +42,7 @@ APART = {
     "spark.sql.files.maxPartitionBytes": "20000",
     "spark.cores.max": "2",
     "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": os.environ.get(DRIVER_OPTIONS, ""),
 }
 
 
@@ -141,6 +143,7 @@ def environment(place: Place, **more: str) -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {
         **own,
+        DRIVER_OPTIONS: os.environ.get(DRIVER_OPTIONS, ""),
         "SPARK_HOME": str(place.spark_home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(place.path / "local"),

@@ -918,11 +918,11 @@ def test_text_that_is_no_plain_spec_is_refused(text, words):
 
 
 def test_a_refusal_stays_short_and_quick_whatever_was_written():
-    start = time.perf_counter()
+    start = time.process_time()
     told = refusal("\n".join(f"key{i}: {'x' * 100}" for i in range(2_000)))
     assert "more than 50 problems" in told
     assert len(told) < 30_000
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert len(refusal(with_value("noise", "x" * 10**6))) < 500
 
 

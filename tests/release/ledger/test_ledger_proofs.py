@@ -10,14 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import sqlalchemy as sa
-from ledger_support import MASTER_KEY, POPULATION, PostgresPlace, fund, guarantee, reserve
+from ledger_support import MASTER_KEY, POPULATION, PostgresPlace, SqlitePlace, fund, guarantee, reserve
 from ledger_worker import die_at, forked, kill_loop, live, write_loop
 
 from dp_spark.errors import LedgerRefused, Refusal
-from dp_spark.release.ledger import Ledger, ReleaseId, ReleaseState
+from dp_spark.release.ledger import Ledger, ReleaseId, ReleaseState, create_ledger
 
 
 @dataclass
@@ -213,23 +214,32 @@ def test_a_file_that_may_grow_no_more_is_a_refusal_and_charges_nothing(file_ledg
     require_sound(file_ledger)
 
 
-def test_a_file_that_cannot_be_written_is_a_refusal(file_ledger, path, tmp_path):
-    if os.geteuid() == 0:  # root may write what it may not: ask as somebody else
+def test_a_file_that_cannot_be_written_is_a_refusal():
+    """In a directory that anybody may enter, which pytest's own is not."""
+    with TemporaryDirectory() as home:
+        path = Path(home) / "ledger.db"
+        create_ledger(SqlitePlace(path).url)
+        ledger = Ledger.open(SqlitePlace(path).url, MASTER_KEY)
+        fund(ledger, 1, "1e-6")
 
         def run() -> None:
-            os.setegid(65534)
-            os.seteuid(65534)
+            path.read_bytes()
             try:
-                reserve(file_ledger)
+                reserve(ledger)
             except Refusal as refusal:
                 os._exit(7 if refusal.code == "ledger_unavailable" else 8)
 
-        for part in tmp_path.parent.parent, tmp_path.parent, tmp_path:
-            part.chmod(0o755)
+        def run_as_nobody() -> None:
+            os.setegid(65534)
+            os.seteuid(65534)
+            run()
+
+        os.chmod(home, 0o755)
         path.chmod(0o444)
-        assert os.waitstatus_to_exitcode(forked(run)) == 7
+        # Root may write what it may not: ask as somebody else.
+        assert os.waitstatus_to_exitcode(forked(run_as_nobody if os.geteuid() == 0 else run)) == 7
         path.chmod(0o600)
-    assert file_ledger.budget(POPULATION).spent.epsilon == 0
+        assert ledger.budget(POPULATION).spent.epsilon == 0
 
 
 @pytest.mark.parametrize("number", [2000, pytest.param(10_000, marks=pytest.mark.whole)])

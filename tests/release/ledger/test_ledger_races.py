@@ -13,6 +13,7 @@ from dp_spark.errors import BudgetRefused
 from dp_spark.release.ledger import Ledger, ReleaseId, ReleaseState, create_ledger
 
 RACERS = 8
+PATIENCE = 120  # seconds for eight processes to start on a busy machine
 _start = None
 
 
@@ -23,7 +24,7 @@ def _meet(barrier):
 
 def _reserve(url, period, epsilon):
     ledger = Ledger.open(url, MASTER_KEY)
-    _start.wait(timeout=30)
+    _start.wait(timeout=PATIENCE)
     try:
         claim = reserve(ledger, period, charge=guarantee(epsilon))
     except BudgetRefused:
@@ -33,13 +34,13 @@ def _reserve(url, period, epsilon):
 
 def _stage(url, claim, path):
     ledger = Ledger.open(url, MASTER_KEY)
-    _start.wait(timeout=30)
+    _start.wait(timeout=PATIENCE)
     outcome = ledger.stage(claim, f"digest of {path}", path)
     return outcome.won, outcome.artefact.path, outcome.discard
 
 
 def _create(url, _):
-    _start.wait(timeout=30)
+    _start.wait(timeout=PATIENCE)
     create_ledger(url)
     return Ledger.open(url, MASTER_KEY).releases(POPULATION)
 
@@ -60,7 +61,7 @@ def race():
     barrier = context.Barrier(RACERS)
     with ProcessPoolExecutor(RACERS, context, initializer=_meet, initargs=(barrier,)) as pool:
         yield lambda function, arguments: [
-            job.result(timeout=60) for job in [pool.submit(function, *each) for each in arguments]
+            job.result(timeout=PATIENCE) for job in [pool.submit(function, *each) for each in arguments]
         ]
 
 
@@ -107,7 +108,7 @@ def test_a_process_killed_before_its_commit_neither_loses_nor_doubles_a_charge(l
     context = multiprocessing.get_context("spawn")
     victim = context.Process(target=_die_at_commit, args=(place.url, "2013-01-01"))
     victim.start()
-    victim.join(timeout=30)
+    victim.join(timeout=PATIENCE)
     assert victim.exitcode == -signal.SIGKILL
     survivor = Ledger.open(place.url, MASTER_KEY)
     spent = survivor.budget(POPULATION).spent.epsilon
