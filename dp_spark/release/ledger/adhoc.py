@@ -148,7 +148,7 @@ def largest_epsilon(pool: Pool, spent: Cost, delta: Fraction) -> Fraction:
     if left.loss <= 0:
         return Fraction(0)
     found = privacy_epsilon(Gaussian(), math.sqrt(2 * float(left.loss)), delta)
-    return Fraction(math.floor(found * 10**6), 10**6)
+    return Fraction(math.floor(found * 10**6), 10**6) if math.isfinite(found) else Fraction(0)
 
 
 def lost_at(pool: Pool, spent: Cost, epsilon: Fraction) -> Fraction:

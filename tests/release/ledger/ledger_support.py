@@ -12,25 +12,32 @@ from alembic.config import Config
 from postgres_server import Server
 
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
+from dp_spark.noise import Gaussian, Part, freeze
 from dp_spark.release.ledger import (
     Claim,
     Decision,
+    Enrolment,
     Ledger,
     ReleaseId,
     ReleaseState,
     Reservation,
+    Schedule,
     database_of,
     schema,
     store,
 )
 from dp_spark.release.ledger.exact import encode
 from dp_spark.release.ledger.keys import WRAPPED_BYTES
-from dp_spark.release.ledger.schedule import ReleaseNoise
+from dp_spark.release.ledger.schedule import Draw, ReleaseNoise
+from dp_spark.release.spec import PoolKind
 
 MASTER_KEY = bytes(range(32))
 POPULATION = "nyc_planes"
 TAILNUM = PrivacyUnit(("tailnum",))
 SINK = "parquet"
+_GAUSSIAN = freeze(Gaussian(), Fraction(1, 40), 340, sensitivity=1, max_groups=1)
+NIGHT = ReleaseNoise(Neighbours.ADD_REMOVE, (Draw(_GAUSSIAN, Part(1, 1)),))
+NIGHTLY = "nightly"
 # From charge to seal; and where a decision leads from there.
 LINE = list(ReleaseState)[: list(ReleaseState).index(ReleaseState.SEALED) + 1]
 AFTER = {
@@ -99,6 +106,15 @@ def reserve(ledger: Ledger, key="2013-01-01", **changes) -> Claim:
     }
     release_id = changes.pop("release_id", ReleaseId(POPULATION, "flights", key))
     return ledger.reserve(Reservation(release_id, **(asked | changes)))
+
+
+def share(ledger: Ledger, sums, slots: int):
+    """Divide an account that is not yet charged: a pool of sums, one of zCDP, and a schedule of nights."""
+    fund(ledger, Fraction(sums) + 60, "1e-5")
+    pools = {PoolKind.SUMS: guarantee(sums), PoolKind.ZCDP: guarantee(10, "1e-6")}
+    ledger.set_pools(POPULATION, pools, reason="decided by the board")
+    asked = Enrolment(Schedule(NIGHTLY, NIGHT, slots), "spec-1", b"plan-1")
+    ledger.enrol(POPULATION, asked, reason="decided by the board")
 
 
 def brought_to(ledger: Ledger, state: ReleaseState, period="2013-01-01") -> Claim:

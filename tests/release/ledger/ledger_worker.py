@@ -7,19 +7,32 @@ import time
 from pathlib import Path
 
 import sqlalchemy as sa
-from ledger_support import MASTER_KEY, POPULATION, SINK, guarantee, reserve
+from ledger_support import MASTER_KEY, NIGHT, NIGHTLY, POPULATION, SINK, guarantee, reserve
 
 from dp_spark.errors import BudgetRefused, LedgerRefused
-from dp_spark.release.ledger import Ledger, ReleaseId, ReleaseState
+from dp_spark.release.ledger import Claim, Ledger, ReleaseId, ReleaseState
+from dp_spark.release.spec import PoolKind
 
 
-def live(ledger: Ledger, period: str, observed: Path | None = None) -> None:
+def release_of(number: int) -> ReleaseId:
+    """One after another takes a slot, a cost of the pool of sums, and one of the pool of zCDP."""
+    name = (NIGHTLY, PoolKind.SUMS.value, PoolKind.ZCDP.value)[number % 3]
+    return ReleaseId(POPULATION, name, f"day-{number}")
+
+
+def charged(ledger: Ledger, release_id: ReleaseId) -> Claim:
+    """A claim on a release of a shared account, whose name says who pays."""
+    pool = None if release_id.name == NIGHTLY else PoolKind(release_id.name)
+    return reserve(ledger, release_id=release_id, noise=NIGHT, pool=pool)
+
+
+def live(ledger: Ledger, number: int, observed: Path | None = None) -> None:
     """One run of a release, as the pipeline makes it: whatever is still to be done, to its seal.
 
     Whatever the run makes visible it appends to `observed`: the digest that a sink would show.
     """
-    claim = reserve(ledger, period)
-    artefact = claim.artefact
+    claim = charged(ledger, release_of(number))
+    artefact, period = claim.artefact, claim.release_id.period_key
     if artefact is None:
         ledger.start_reading(claim)
         key = ledger.release_key(claim).hex()
@@ -70,26 +83,30 @@ def kill_loop(url: str, observed: Path, seed: int, rounds: int) -> int:
     ledger = Ledger.open(url, MASTER_KEY)
     killed = 0
     for _ in range(rounds):
-        period, statement = f"day-{rng.randrange(12)}", rng.randrange(75)
+        number, statement = rng.randrange(12), rng.randrange(90)
 
-        def run(period=period, statement=statement) -> None:
+        def run(number=number, statement=statement) -> None:
             die_at(statement)
-            live(ledger, period, observed)
+            live(ledger, number, observed)
 
         killed += os.WIFSIGNALED(forked(run))
     return killed
 
 
 def write_loop(url: str, writer: int, rounds: int, start: Path) -> int:
-    """As many reservations as rounds, one after another; how many were charged."""
+    """As many reservations as rounds, one after another; how many were charged.
+
+    An even writer asks the pool of sums, an odd one for slots.
+    """
     ledger = Ledger.open(url, MASTER_KEY)
     while not start.exists():
         time.sleep(0.01)
-    charged = 0
+    charged, (name, pool) = 0, ((PoolKind.SUMS.value, PoolKind.SUMS), (NIGHTLY, None))[writer % 2]
     for each in range(rounds):
         try:
-            release_id = ReleaseId(POPULATION, f"w{writer}", f"round-{each}")
-            charged += reserve(ledger, release_id=release_id, charge=guarantee("0.01")).charged_now
+            release_id = ReleaseId(POPULATION, name, f"writer-{writer}-{each}")
+            asked = {"noise": NIGHT, "pool": pool, "charge": guarantee("0.01")}
+            charged += reserve(ledger, release_id=release_id, **asked).charged_now
         except BudgetRefused:
             continue
     return charged

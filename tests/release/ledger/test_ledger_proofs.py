@@ -9,16 +9,29 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 import sqlalchemy as sa
-from ledger_support import MASTER_KEY, POPULATION, PostgresPlace, SqlitePlace, fund, guarantee, reserve
-from ledger_worker import die_at, forked, kill_loop, live, write_loop
+from ledger_support import (
+    MASTER_KEY,
+    NIGHTLY,
+    POPULATION,
+    PostgresPlace,
+    SqlitePlace,
+    fund,
+    guarantee,
+    reserve,
+    share,
+)
+from ledger_worker import charged, die_at, forked, kill_loop, live, release_of, write_loop
 
 from dp_spark.errors import LedgerRefused, Refusal
-from dp_spark.release.ledger import Ledger, ReleaseId, ReleaseState, create_ledger
+from dp_spark.release.ledger import Ledger, ReleaseState, Standing, create_ledger
+from dp_spark.release.ledger.adhoc import Cost
+from dp_spark.release.spec import PoolKind
 
 
 @dataclass
@@ -52,9 +65,13 @@ def started(work: Callable[..., int], *arguments: object) -> Worker:
 
 def require_sound(ledger: Ledger, observed: Path | None = None) -> None:
     """Every release is paid once, its events tell one line of fences, and no state shows two noises."""
-    records = ledger.releases(POPULATION)
-    paid = sum(record.charge.epsilon for record in records)
-    assert ledger.budget(POPULATION).spent.epsilon == paid
+    records, account = ledger.releases(POPULATION), ledger.budget(POPULATION)
+    took = Standing()
+    for record in records:
+        took = took.plus(record.took.took)
+        slot = record.release_id.name in account.enrolled
+        assert (record.took.schedule == record.release_id.name, record.took.pool is None) == (slot, slot)
+    assert account.standing == took
     for record in records:
         assert [event.from_state for event in record.events].count(None) == 1
         fences = [event.fence for event in record.events]
@@ -76,31 +93,32 @@ def require_sound(ledger: Ledger, observed: Path | None = None) -> None:
     ("writers", "rounds"), [(16, 20), pytest.param(64, 100, marks=pytest.mark.whole)], ids=["16", "64"]
 )
 def test_of_many_writers_at_once_exactly_as_many_succeed_as_fit(ledger, place, tmp_path, writers, rounds):
-    fit = writers * rounds // 2
-    fund(ledger, guarantee("0.01").epsilon * fit, "1e-6")
+    half = writers * rounds // 4
+    share(ledger, guarantee("0.01").epsilon * half, half)
     start = tmp_path / "start"
     processes = [started(write_loop, place.url, writer, rounds, start) for writer in range(writers)]
     start.touch()
-    assert sum(process.told() for process in processes) == fit
-    account = ledger.budget(POPULATION)
-    assert (account.left.epsilon, len(ledger.releases(POPULATION))) == (0, fit)
+    assert sum(process.told() for process in processes) == 2 * half
+    standing = ledger.budget(POPULATION).standing
+    assert standing.taken == {NIGHTLY: half}
+    assert standing.spent == {PoolKind.SUMS: Cost(guarantee("0.01").epsilon * half, Fraction(0))}
+    assert len(ledger.releases(POPULATION)) == 2 * half
     require_sound(ledger)
 
 
 @pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.whole)])
 def test_killed_before_every_statement_it_is_charged_once_and_goes_on(ledger, stride):
     """One release after another, each killed some statements later, then run to its end."""
-    fund(ledger, 100, "1e-6")
+    share(ledger, 20, 70)
     for statement in range(0, 200, stride):
-        period = f"day-{statement}"
 
-        def run(period=period, statement=statement):
+        def run(statement=statement):
             die_at(statement)
-            live(ledger, period)
+            live(ledger, statement)
 
         finished = not os.WIFSIGNALED(forked(run))
-        live(ledger, period)
-        record = ledger.find(ReleaseId(POPULATION, "flights", period))
+        live(ledger, statement)
+        record = ledger.find(release_of(statement))
         assert record.state is ReleaseState.SEALED
         if finished:
             break
@@ -114,13 +132,13 @@ def test_killed_before_every_statement_it_is_charged_once_and_goes_on(ledger, st
     ("processes", "rounds"), [(3, 70), pytest.param(4, 2500, marks=pytest.mark.whole)], ids=["210", "10000"]
 )
 def test_random_kills_of_runs_that_overlap_spend_nothing_twice(ledger, place, tmp_path, processes, rounds):
-    fund(ledger, 100, "1e-6")
+    share(ledger, 20, 4)
     observed = tmp_path / "observed"
     loops = [started(kill_loop, place.url, observed, seed, rounds) for seed in range(processes)]
     assert sum(loop.told() for loop in loops) > processes * rounds // 4
     require_sound(ledger, observed)
     for day in range(12):
-        live(ledger, f"day-{day}", observed)
+        live(ledger, day, observed)
     assert {record.state for record in ledger.releases(POPULATION)} == {ReleaseState.SEALED}
     require_sound(ledger, observed)
 
@@ -141,7 +159,8 @@ def test_a_connection_cut_at_any_statement_neither_loses_nor_doubles_a_charge(
 
     monkeypatch.setattr(module, "_PAUSES", (0.01, 0.01))
     ledger = Ledger.open(server_place.url, MASTER_KEY)
-    fund(ledger, 100, "1e-6")
+    fund(ledger, 1, "1e-6")
+    share(ledger, 20, 70)
     left, cuts, refused = [0], 0, []
 
     def cut(connection: sa.Connection, *_: object) -> None:
@@ -155,14 +174,13 @@ def test_a_connection_cut_at_any_statement_neither_loses_nor_doubles_a_charge(
     try:
         for statement in range(0, 200, stride):
             left[0] = statement
-            period = f"day-{statement}"
             try:
-                live(ledger, period)
+                live(ledger, statement)
             except LedgerRefused as refusal:
                 refused.append(refusal.code)
-                live(ledger, period)
+                live(ledger, statement)
             done = left[0] >= 0
-            assert ledger.find(ReleaseId(POPULATION, "flights", period)).state is ReleaseState.SEALED
+            assert ledger.find(release_of(statement)).state is ReleaseState.SEALED
             cuts += 1
             if done:
                 break
@@ -175,20 +193,22 @@ def test_a_connection_cut_at_any_statement_neither_loses_nor_doubles_a_charge(
 
 
 def test_a_thousand_replays_serve_one_artefact_for_nothing(ledger):
-    live(ledger, "day-0")
-    first, head = reserve(ledger, "day-0"), ledger.head()
+    share(ledger, 1, 1)
+    live(ledger, 0)
+    first, head = charged(ledger, release_of(0)), ledger.head()
     for _ in range(1000):
-        again = reserve(ledger, "day-0")
+        again = charged(ledger, release_of(0))
         assert (again.artefact, again.charged_now, again.fence) == (first.artefact, False, first.fence)
     assert ledger.head() == head
-    assert ledger.budget(POPULATION).spent.epsilon == guarantee("0.1").epsilon
+    assert ledger.budget(POPULATION).standing == Standing(taken={NIGHTLY: 1})
 
 
 def test_a_clock_that_goes_back_changes_nothing(ledger, place):
     moments = iter(datetime(2026, 1, 1, tzinfo=UTC) - timedelta(days=n) for n in range(10_000))
     backwards = Ledger.open(place.url, MASTER_KEY, clock=lambda: next(moments))
+    share(ledger, 1, 1)
     for day in range(3):
-        live(backwards, f"day-{day}")
+        live(backwards, day)
     assert {record.state for record in ledger.releases(POPULATION)} == {ReleaseState.SEALED}
     require_sound(ledger)
 

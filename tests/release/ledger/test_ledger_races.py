@@ -3,17 +3,38 @@
 import multiprocessing
 import os
 import signal
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from functools import reduce
 
 import pytest
 import sqlalchemy as sa
-from ledger_support import MASTER_KEY, POPULATION, brought_to, guarantee, reserve, url_of
+from ledger_support import (
+    MASTER_KEY,
+    NIGHT,
+    NIGHTLY,
+    POPULATION,
+    brought_to,
+    fund,
+    guarantee,
+    reserve,
+    url_of,
+)
 
 from dp_spark.errors import BudgetRefused
-from dp_spark.release.ledger import Ledger, ReleaseId, ReleaseState, create_ledger
+from dp_spark.release.ledger import (
+    Enrolment,
+    Ledger,
+    ReleaseId,
+    ReleaseState,
+    Schedule,
+    Standing,
+    create_ledger,
+)
+from dp_spark.release.spec import PoolKind
 
 RACERS = 8
-PATIENCE = 120  # seconds for eight processes to start on a busy machine
+PATIENCE = 120  # seconds until the last of them has imported what it needs, on a busy machine
 _start = None
 
 
@@ -30,6 +51,17 @@ def _reserve(url, period, epsilon):
     except BudgetRefused:
         return None
     return claim.fence, claim.charged_now, ledger.release_key(claim) if claim.charged_now else None
+
+
+def _night(url, period, pool):
+    ledger = Ledger.open(url, MASTER_KEY)
+    _start.wait(timeout=PATIENCE)
+    try:
+        return reserve(
+            ledger, release_id=ReleaseId(POPULATION, NIGHTLY, period), noise=NIGHT, pool=pool
+        ).charged_now
+    except BudgetRefused as refusal:
+        return refusal.code
 
 
 def _stage(url, claim, path):
@@ -71,6 +103,24 @@ def test_of_eight_releases_at_once_exactly_those_that_fit_are_charged(ledger, pl
     assert sum(answer is not None for answer in answers) == fit
     assert ledger.budget(POPULATION).spent.epsilon == fit * guarantee(epsilon).epsilon
     assert len(ledger.releases(POPULATION)) == fit
+
+
+@pytest.mark.parametrize(
+    ("pool", "code"), [(None, "schedule_full"), (PoolKind.ZCDP, "pool_exhausted")], ids=["slots", "zcdp"]
+)
+def test_of_eight_nights_at_once_as_many_are_admitted_as_slots_or_rho_are_left(
+    ledger, place, race, pool, code
+):
+    fund(ledger, 2, "1e-6")
+    pools = {PoolKind.ZCDP: guarantee("0.28", "1e-7")}  # of rho for five nights and some
+    ledger.set_pools(POPULATION, pools, reason="a test")
+    ledger.enrol(POPULATION, Enrolment(Schedule(NIGHTLY, NIGHT, 5), "s", b"p"), reason="a test")
+    answers = race(_night, [(place.url, f"day-{racer}", pool) for racer in range(RACERS)])
+    assert Counter(answers) == {True: 5, code: 3}
+    account = ledger.budget(POPULATION)
+    took = [record.took.took for record in ledger.releases(POPULATION)]
+    assert account.standing == reduce(Standing.plus, took)
+    assert account.more_of(ledger.releases(POPULATION)[0].took) == 0
 
 
 def test_eight_attempts_at_one_release_take_one_charge_and_eight_fences(ledger, place, race):

@@ -125,6 +125,14 @@ def test_a_pool_of_zcdp_admits_what_sums_do_not(empty_ledger):
     assert empty_ledger.verify().findings == ()
 
 
+def test_pure_epsilon_beyond_a_pool_of_zcdp_is_refused_and_told_that_nothing_fits(ledger):
+    """No Gaussian noise keeps an epsilon at a delta of 0."""
+    ledger.set_pools(POPULATION, {PoolKind.ZCDP: guarantee("0.1", "1e-7")}, reason=WHY)
+    with pytest.raises(BudgetRefused, match="nothing fits at this delta") as refused:
+        reserve(ledger, noise=QUIETER, charge=guarantee("0.2", 0))
+    assert refused.value.code == "pool_exhausted"
+
+
 def test_of_two_pools_one_is_named(empty_ledger):
     fund(empty_ledger, 1, "1e-6")
     half = guarantee("1/2", "5e-7")
