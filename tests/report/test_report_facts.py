@@ -89,8 +89,12 @@ SCHEMA = {
     ],
     "cost": {
         "charge": SPENDING,
+        "takes": SPENDING,
         "charged": None,
+        "slots": None,
+        "pool": None,
         "limit": SPENDING,
+        "scheduled": SPENDING,
         "spent": SPENDING,
         "left": SPENDING,
         "left_after": SPENDING,
