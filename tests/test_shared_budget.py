@@ -159,6 +159,31 @@ def test_what_a_schedule_lacks_is_said(home: Path) -> None:
         told("ledger", *words, *WHY, code=ExitCode.SPEC)
 
 
+@pytest.mark.parametrize("population", ["", "nobody", "../x", "town_peoplé", "x" * 500, "\0", "\udcff"])
+def test_who_is_not_known_is_said_whatever_the_name(home: Path, population: str) -> None:
+    """Also a name that the database could not be asked for."""
+    window = ("--every", "day", "--epsilon", "1", "--delta", "0")
+    for words in (
+        ("pools", "set", population, *WHY),
+        ("window", "set", population, *window, *WHY),
+        ("show", population),
+        ("history", population, "--csv"),
+    ):
+        told("ledger", *words, code=ExitCode.BUDGET)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    ["", "1", ",", "1,", "-1,0", "nan,0", "inf,0", "1e999,0", "1,1", "1,-1", "\uff11,0", "\0,0", "1,0,0"],
+)
+def test_a_pair_that_is_none_is_refused_under_the_name_of_its_option(home: Path, pair: str) -> None:
+    refused = told(
+        "ledger", "pools", "set", "town_people", "--sums", pair, *WHY, "--json", code=ExitCode.SPEC
+    )
+    assert "--sums" in json.loads(refused)["message"]
+    assert account()["ad_hoc"] == {"epsilon": "2", "delta": "1/100000"}
+
+
 def test_a_window_is_shown(home: Path) -> None:
     words = ("--every", "month", "--epsilon", "1/2", "--delta", "1e-6")
     assert "each month: epsilon 0.5" in told("ledger", "window", "set", "town_people", *words, *WHY)

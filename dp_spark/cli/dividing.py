@@ -56,7 +56,7 @@ def add_schedule(
     kind = None if pool is None else _word("pool", pool, PoolKind)
     pair = None
     if together["epsilon"] is not None or together["delta"] is not None:
-        pair = limit_of(together["epsilon"] or "", together["delta"] or "")
+        pair = limit_of(together["epsilon"] or "", together["delta"] or "", "schedule add")
     account = paying_account(places, release)
     enrolment, plan = enrolment_of(account, release, together=pair, pool=kind)
     ledger = open_ledger(places)
@@ -85,7 +85,8 @@ def set_window(
         Refusal: the population is unknown, or a word or number is.
     """
     (reason,) = texts_of("window set", reason=reason)
-    pair, length = limit_of(limit["epsilon"], limit["delta"]), _word("every", every, Every)
+    pair = limit_of(limit["epsilon"], limit["delta"], "window set")
+    length = _word("every", every, Every)
     ledger = open_ledger(load_profile(profile))
     ledger.set_window(population, length, pair, reason=reason)
     _tell(ledger, population, as_json=as_json)
@@ -103,7 +104,7 @@ def _pair_of(kind: str, text: str) -> PrivacyGuarantee:
             f"--{kind} = {text[:100]!r} is no pair",
             way_out="write EPSILON,DELTA, for instance 2,1e-6",
         )
-    return limit_of(epsilon, delta)
+    return limit_of(epsilon, delta, f"--{kind}")
 
 
 def _word(name: str, text: str, words: type[Word]) -> Word:

@@ -152,8 +152,8 @@ def texts_of(command: str, **written: str) -> list[str]:
         raise refused("text_invalid", command, failure.problems) from None
 
 
-def limit_of(epsilon: str, delta: str) -> PrivacyGuarantee:
-    """The lifetime limit that two texts write, exactly.
+def limit_of(epsilon: str, delta: str, source: str = "budget set") -> PrivacyGuarantee:
+    """The limit that two texts write, exactly; `source` is the command or option that they come from.
 
     Raises:
         SpecRefused: one of them is no number, or out of range.
@@ -165,7 +165,7 @@ def limit_of(epsilon: str, delta: str) -> PrivacyGuarantee:
     try:
         return PrivacyGuarantee(read_epsilon(epsilon), read_delta(delta))
     except Wrong as failure:
-        raise refused("limit_invalid", "budget set", failure.problems) from None
+        raise refused("limit_invalid", source, failure.problems) from None
 
 
 def _say(facts: dict[str, object], *lines: str, as_json: bool) -> None:

@@ -24,7 +24,7 @@ from dp_spark.release.ledger.cost import pools_pair
 from dp_spark.release.ledger.exact import decode, encode, show
 from dp_spark.release.ledger.persons import WHOLE
 from dp_spark.release.ledger.schedule import Schedule
-from dp_spark.release.ledger.states import check_name
+from dp_spark.release.ledger.states import check_name, is_name
 from dp_spark.release.ledger.steps import Stamp
 from dp_spark.release.ledger.terms import (
     Enrolled,
@@ -298,6 +298,8 @@ def has_account(connection: sa.Connection, population: str) -> bool:
 
 
 def _account(connection: sa.Connection, population: str) -> sa.Row[tuple[str, str, str, str, str]] | None:
+    if not is_name(population):
+        return None  # nor might a database take such a text
     return connection.execute(
         sa.select(store.accounts).where(store.accounts.c.population == population)
     ).one_or_none()

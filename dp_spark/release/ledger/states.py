@@ -46,13 +46,18 @@ def successors(state: ReleaseState) -> frozenset[ReleaseState]:
     return _SUCCESSORS[state]
 
 
+def is_name(text: str) -> bool:
+    """Whether `text` is a safe path part, as the ledger names populations, releases and periods."""
+    return _NAME.fullmatch(text) is not None and text not in {".", ".."}
+
+
 def check_name(parameter: str, name: str) -> str:
     """`name` itself, if it is a safe path part.
 
     Raises:
         SpecRefused: it has other characters than `A-Z a-z 0-9 _ . -`, more than 128, or is `.` or `..`.
     """
-    if _NAME.fullmatch(name) is None or name in {".", ".."}:
+    if not is_name(name):
         raise SpecRefused(
             "bad_name",
             f"{parameter} = {name[:200]!r} is not a name: 1 to 128 of A-Z a-z 0-9 _ . - and not '.' or '..'",
