@@ -179,8 +179,9 @@ def _occupied(target: Path, holds: str) -> PublishRefused:
     return PublishRefused(
         "period_occupied",
         f"{target} holds {holds}; a period that is published is not replaced",
-        way_out="move that directory away and run the same key again; a release of another name needs "
-        "a path of its own",
+        way_out="a release of another name needs a path of its own. If the ledger was restored from a "
+        "backup, leave the directory: it was charged, and a second one would show other noise. Else move it "
+        "away and run the same key again",
     )
 
 

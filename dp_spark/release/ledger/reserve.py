@@ -19,6 +19,7 @@ from dp_spark.release.ledger.exact import encode
 from dp_spark.release.ledger.keys import KEY_BYTES, master_key_check, wrap_key
 from dp_spark.release.ledger.persons import Partition, labels, require_same_partition
 from dp_spark.release.ledger.records import is_release, store_table, stored_file, tables_of
+from dp_spark.release.ledger.revisions import is_first
 from dp_spark.release.ledger.schedule import ReleaseNoise
 from dp_spark.release.ledger.sources import require_own_source
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
@@ -142,22 +143,25 @@ def admitted(
     if asked.source is not None:
         require_own_source(connection, asked.source, population)
     _partition(connection, asked)
-    wants = _wanted(account, asked)
+    wants = _wanted(connection, account, asked)
     terms, receipt, after = account.terms, Receipt(), dict[str, Standing]()
     under = labels(asked.unit, asked.period, asked.release_id.period_key)
     for label in under:
         standing = standing_of(connection, population, label)
-        if account.pools is None and wants.schedule is None:
+        if account.pools is None and wants.schedule is None and wants.pool is not PoolKind.ZCDP:
             require_left(replace(account, standing=standing), asked.charge, wants.text)
         after[label], receipt = reserved(terms, standing, wants)
     require_in_windows(connection, population, account.windows, wants, at)
     return replace(receipt, labels=under), after
 
 
-def _wanted(account: Budget, asked: Reservation) -> Asked:
-    """Which of an account's budgets is to pay: decided by names alone, never by what fits."""
+def _wanted(connection: sa.Connection, account: Budget, asked: Reservation) -> Asked:
+    """Which of an account's budgets is to pay: decided by names alone, never by what fits.
+
+    A slot is for a period's first release: a revision has one only where nothing before it was ever read.
+    """
     release = asked.release_id
-    scheduled = release.name in account.enrolled and release.revision == 0 and asked.pool is None
+    scheduled = release.name in account.enrolled and asked.pool is None and is_first(connection, release)
     return Asked(
         f"release {release}",
         asked.noise,

@@ -46,6 +46,12 @@ def revision_for(connection: sa.Connection, first: ReleaseId, reason: str) -> Re
     return replace(first, revision=newest.revision + 1)
 
 
+def is_first(connection: sa.Connection, release: ReleaseId) -> bool:
+    """Whether every revision before it was aborted."""
+    before = (row for row in _revisions(connection, release) if row.revision < release.revision)
+    return all(row.state == ReleaseState.ABORTED.value for row in before)
+
+
 def _revisions(connection: sa.Connection, first: ReleaseId) -> list[sa.Row[tuple[int, str, str | None]]]:
     columns = store.releases.c
     return list(

@@ -274,15 +274,17 @@ class LedgerMachine(RuleBasedStateMachine):
             return Asked(ask, faults, lambda: None)
         faults, new = {"population_burned"} if account.burned else set(), Release(promised, self.now)
         if account.per_day:
-            first = date.fromisoformat(key)
+            day_one = date.fromisoformat(key)
             if every is None:
                 faults.add("other_partition")
-            if every is Every.WEEK and first.weekday():
+            if every is Every.WEEK and day_one.weekday():
                 faults.add("key_not_first_day")
             days = 7 if every is Every.WEEK else 1
-            new.labels = frozenset(str(first + timedelta(days=day)) for day in range(days))
+            new.labels = frozenset(str(day_one + timedelta(days=day)) for day in range(days))
         under = new.labels or {""}
-        if name in account.slots and revision == 0 and pool is None:
+        before = [each for each in account.releases if (each.name, each.period_key) == (name, key)]
+        first = all(account.releases[each].state == "aborted" for each in before if each.revision < revision)
+        if name in account.slots and first and pool is None:
             new.schedule = name
             if any(account.used(label)[0][name] >= account.slots_of(name) for label in under):
                 faults.add("schedule_full")
@@ -296,7 +298,7 @@ class LedgerMachine(RuleBasedStateMachine):
             new.cost = Cost(*astuple(promised)) if kind is SUMS else Cost(found.rho, found.delta)
             limit = account.opened()[kind].limit
             if not all((account.used(label)[1][kind] + new.cost).fits(limit) for label in under):
-                faults.add("pool_exhausted")
+                faults.add("budget_exhausted" if account.pools is None else "pool_exhausted")
         for each, pair in account.windows.items():
             if not (account.in_window(each, self.now) + Cost(*astuple(promised))).fits(Cost(*astuple(pair))):
                 faults.add("window_exhausted")

@@ -113,6 +113,18 @@ def test_what_is_aborted_is_given_back_exactly(shared):
     assert shared.verify().findings == ()
 
 
+def test_a_night_that_was_aborted_has_its_slot_when_it_is_released_after_all(shared):
+    aborted = night(shared)
+    shared.decide(aborted.release_id, Decision.ABORT, WHY)
+    again, third = (release("nightly", revision=revision) for revision in (1, 2))
+    reserve(shared, release_id=again, noise=NIGHT, revision_reason="ready now")
+    reserve(shared, release_id=third, noise=NIGHT, revision_reason="late rows")
+    account = shared.budget(POPULATION)
+    assert account.standing.taken == {"nightly": 1}
+    assert account.spent.epsilon == Fraction("0.1"), "of the third, which a pool pays"
+    assert shared.verify().findings == ()
+
+
 def test_a_pool_of_zcdp_admits_what_sums_do_not(empty_ledger):
     """Sixteen nights at a price of 0.2 each: their sum is 3.2, their rho about 5e-3."""
     fund(empty_ledger, 1, "1e-6")
