@@ -77,13 +77,13 @@ def forked(action, *arguments) -> int:
         os._exit(code)
 
 
-def kill_loop(url: str, observed: Path, seed: int, rounds: int) -> int:
-    """Runs of a few releases, each a fork that is killed at a random statement; how many were."""
+def kill_loop(url: str, observed: Path, seed: int, rounds: int, days: int) -> int:
+    """Runs of so many releases, each a fork that is killed at a random statement; how many were."""
     rng = random.Random(seed)
     ledger = Ledger.open(url, MASTER_KEY)
     killed = 0
     for _ in range(rounds):
-        number, statement = rng.randrange(12), rng.randrange(90)
+        number, statement = rng.randrange(days), rng.randrange(75)
 
         def run(number=number, statement=statement) -> None:
             die_at(statement)
@@ -102,11 +102,16 @@ def write_loop(url: str, writer: int, rounds: int, start: Path) -> int:
     while not start.exists():
         time.sleep(0.01)
     charged, (name, pool) = 0, ((PoolKind.SUMS.value, PoolKind.SUMS), (NIGHTLY, None))[writer % 2]
-    for each in range(rounds):
+    asked = {"noise": NIGHT, "pool": pool, "charge": guarantee("0.01")}
+    left = [ReleaseId(POPULATION, name, f"writer-{writer}-{each}") for each in range(rounds)]
+    while left:
         try:
-            release_id = ReleaseId(POPULATION, name, f"writer-{writer}-{each}")
-            asked = {"noise": NIGHT, "pool": pool, "charge": guarantee("0.01")}
-            charged += reserve(ledger, release_id=release_id, **asked).charged_now
+            charged += reserve(ledger, release_id=left[-1], **asked).charged_now
         except BudgetRefused:
-            continue
+            pass
+        except LedgerRefused as refusal:
+            if refusal.code != "ledger_busy":
+                raise
+            continue  # so many may keep one waiting for too long: it asks again
+        left.pop()
     return charged

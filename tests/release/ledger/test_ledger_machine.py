@@ -151,7 +151,7 @@ class Account:
     def in_window(self, every, now):
         """What was promised in the window that is open; a clock that goes back opens none again."""
         newest = max([now, *(each.at for each in self.releases.values())])
-        total, clock = NOTHING, OLD_AT
+        total, clock = NOTHING, datetime.min.replace(tzinfo=UTC)
         for each in self.releases.values():  # in the order of their charges
             clock = max(clock, each.at)
             if each.state != "aborted" and first_day(every, clock) == first_day(every, newest):

@@ -5,6 +5,7 @@ The short forms run by default; the long ones by `make test-whole`.
 
 import os
 import resource
+import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,6 +61,8 @@ def started(work: Callable[..., int], *arguments: object) -> Worker:
         os.write(writing, str(work(*arguments)).encode())
         code = 0
     finally:
+        if code:
+            traceback.print_exc()
         os._exit(code)
 
 
@@ -132,12 +135,13 @@ def test_killed_before_every_statement_it_is_charged_once_and_goes_on(ledger, st
     ("processes", "rounds"), [(3, 70), pytest.param(4, 2500, marks=pytest.mark.whole)], ids=["210", "10000"]
 )
 def test_random_kills_of_runs_that_overlap_spend_nothing_twice(ledger, place, tmp_path, processes, rounds):
-    share(ledger, 20, 4)
+    days = processes * rounds // 10  # so that most runs of a release come before its seal
+    share(ledger, days, days)
     observed = tmp_path / "observed"
-    loops = [started(kill_loop, place.url, observed, seed, rounds) for seed in range(processes)]
+    loops = [started(kill_loop, place.url, observed, seed, rounds, days) for seed in range(processes)]
     assert sum(loop.told() for loop in loops) > processes * rounds // 4
     require_sound(ledger, observed)
-    for day in range(12):
+    for day in range(days):
         live(ledger, day, observed)
     assert {record.state for record in ledger.releases(POPULATION)} == {ReleaseState.SEALED}
     require_sound(ledger, observed)
