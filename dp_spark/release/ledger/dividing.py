@@ -12,7 +12,14 @@ import sqlalchemy as sa
 from dp_spark.errors import BudgetRefused, LedgerRefused
 from dp_spark.guarantee import Every, PrivacyGuarantee
 from dp_spark.release.ledger import rows, store
-from dp_spark.release.ledger.accounts import Budget, BudgetChange, budget, has_account, set_budget
+from dp_spark.release.ledger.accounts import (
+    Budget,
+    BudgetChange,
+    budget,
+    has_account,
+    require_same_protection,
+    set_budget,
+)
 from dp_spark.release.ledger.adhoc import Pool, open_pool
 from dp_spark.release.ledger.admission import Asked, pool_of, with_cost
 from dp_spark.release.ledger.cost import late_cost, require_within_limit
@@ -84,10 +91,12 @@ def enrolled(account: Budget, asked: Enrolment, *, late: bool) -> Enrolled:
 
     Raises:
         BudgetRefused: with what is there it exceeds the limit, or no pool pays for one that comes late.
-        LedgerRefused: there is one of this name, or it comes late where units have periods.
+        LedgerRefused: there is one of this name, its noise is for other neighbours, or it is late where units
+            have periods.
     """
     schedule = asked.schedule
     require_unknown(account, schedule.name)
+    require_same_protection(account, account.unit, schedule.noise.neighbours)
     new = Enrolled(schedule, asked.spec_digest, asked.plan_bytes)
     if not late:
         after = replace(account, enrolled={**account.enrolled, schedule.name: new})
