@@ -117,6 +117,7 @@ class Ledger:
             PlanRefused: a pair is out of the range in which zCDP can be converted.
         """
         before = self.budget(population)
+        # Said before anything dear is proved; the transaction asks again.
         self._database.read(lambda connection: dividing.require_no_release(connection, population))
         after = dividing.divided(before, pools)
         self._write(lambda connection: dividing.store_pools(connection, before, after, reason, self._stamp()))
