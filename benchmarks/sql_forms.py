@@ -29,7 +29,7 @@ from tables import (
     stored,
 )
 
-from dp_spark.frames.privatize import collect_totals
+from dp_spark.frames.collect import collect_totals
 from dp_spark.release.period import period_window
 
 

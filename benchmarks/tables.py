@@ -12,7 +12,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from dp_spark.frames.privatize import collect_totals, estimates, noisy_totals
+from dp_spark.frames.collect import collect_totals
+from dp_spark.frames.privatize import estimates, noisy_totals
 from dp_spark.frames.session import start_session
 from dp_spark.publish import artefact_digest, released_table, write_artefact
 from dp_spark.release.period import period_window

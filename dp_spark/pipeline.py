@@ -21,8 +21,9 @@ from dp_spark.checks import check_artefact
 from dp_spark.errors import InputRefused, PublishRefused, Refusal, ReleaseHeld
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
+from dp_spark.frames.collect import collect_totals
 from dp_spark.frames.expressions import reads_moments
-from dp_spark.frames.privatize import collect_totals, estimates, noisy_totals
+from dp_spark.frames.privatize import estimates, noisy_totals
 from dp_spark.frames.session import TIME_ZONE, pinned, require_one_machine
 from dp_spark.frames.sources import check_columns, open_source
 from dp_spark.publish import (
@@ -385,7 +386,7 @@ def _privatized(run: _Run, release_key: bytes) -> pa.Table:
     session = run.rows.session()
     run.observe(Step.READ)
 
-    def totals_of_input() -> Integers:
+    def totals_of_input() -> list[Integers]:
         frame = run.rows.opened(session)
         return collect_totals(frame, plan=run.plan, window=run.window, release_key=release_key)
 

@@ -39,7 +39,7 @@ ACTIONS = {
     "toLocalIterator", "isEmpty", "save", "saveAsTable", "insertInto", "write", "writeTo", "cache", "persist",
     "checkpoint", "localCheckpoint", "tail",
 }  # fmt: skip
-ALLOWED_ACTIONS = {("frames/privatize.py", "_to_arrow")}
+ALLOWED_ACTIONS = {("frames/collect.py", "_to_arrow")}
 # Randomness that is not keyed, and names that Spark Connect lacks.
 BANNED_NAMES = {
     "rand", "randn", "sample", "sampleBy", "uuid4", "monotonically_increasing_id", "default_rng", "rdd",

@@ -45,7 +45,7 @@ def release_suite(plan: ReleasePlan, *, release_id: str, period_start: date) -> 
 
 
 def _of_the_table(plan: ReleasePlan) -> Iterator[Expectation]:
-    names, keys = list(plan.spec.group_by), plan.spec.group_keys()
+    names, keys = list(plan.spec.group_by), plan.keys
     yield _gxe.ExpectTableColumnsToMatchOrderedList(column_list=[column.name for column in plan.columns])
     yield _gxe.ExpectTableRowCountToEqual(value=len(keys))
     groups = pa.table([pa.array(values, pa.string()) for values in zip(*keys, strict=True)], names=names)
@@ -70,10 +70,10 @@ def _of_numbers(column: OutputColumn) -> Iterator[Expectation]:
 
 
 def _of_intervals(plan: ReleasePlan) -> Iterator[Expectation]:
-    named = {(column.query, column.role): column.name for column in plan.columns}
-    for query in plan.queries:
+    named = {(column.query, column.answer, column.role): column.name for column in plan.columns}
+    for query, answer in dict.fromkeys((each.query, each.answer) for each in plan.columns if each.query):
         low, value, high = (
-            named[query.name, role] for role in (ColumnRole.LOW, ColumnRole.VALUE, ColumnRole.HIGH)
+            named[query, answer, role] for role in (ColumnRole.LOW, ColumnRole.VALUE, ColumnRole.HIGH)
         )
         for upper, lower in ((value, low), (high, value)):
             yield _gxe.ExpectColumnPairValuesAToBeGreaterThanB(column_A=upper, column_B=lower, or_equal=True)

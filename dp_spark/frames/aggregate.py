@@ -35,7 +35,7 @@ def exact_totals(
         sums = row_unit_sums(rows, plan, columns)
     else:
         sums = _bounded_sums(rows, plan, columns, bounding_key)
-    totals = [planned.total for query in plan.queries for planned in query.totals]
+    totals = [drawn.planned.total for drawn in plan.drawn]
     return sums.select(
         GROUP,
         F.col(EXCESS).cast("long").alias(EXCESS),
@@ -45,7 +45,7 @@ def exact_totals(
 
 def clamped_columns(plan: ReleasePlan) -> list[ClampedColumn]:
     """The distinct clamped columns that the plan's totals read, in the order of first use."""
-    used = (planned.total.measure.of for query in plan.queries for planned in query.totals)
+    used = (drawn.planned.total.measure.of for drawn in plan.drawn)
     return list(dict.fromkeys(column for column in used if column is not None))
 
 
@@ -62,7 +62,7 @@ def _bounded_sums(
     unit = {f"unit_{i}": column for i, column in enumerate(unit_columns(rows, plan.spec))}
     packing = Packing(
         units=len(unit),
-        numbers=GroupNumbers(plan.spec.group_keys()),
+        numbers=GroupNumbers(plan.keys),
         values=[Coding(column) for column in columns],
         buckets=_buckets(rows.sparkSession),
     )
@@ -109,6 +109,8 @@ def _total(total: Total, columns: Sequence[ClampedColumn]) -> Column:
             return value
         case MeasureKind.CENTRED:
             return 2 * value - F.lit(of.lower_steps + of.upper_steps) * count
+        case kind:
+            raise NotImplementedError(kind)
 
 
 def _saturated(total: Column) -> Column:

@@ -1,72 +1,46 @@
 """From exact totals to private answers: fingerprint, noise for every public group, answers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pyarrow as pa
-from pyspark.sql import DataFrame
 
-from dp_spark.errors import BoundsExceeded
-from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
-from dp_spark.frames.numbering import GROUP
-from dp_spark.frames.partition import EXCESS
 from dp_spark.noise import cell_ids, derive_key, encode_label, fingerprint, words
 from dp_spark.queries import Estimate, NoisyTotal
+from dp_spark.release.levels import Key
 from dp_spark.release.period import PeriodWindow
-from dp_spark.release.plan import PlannedQuery, PlannedTotal, ReleasePlan
-from dp_spark.release.planner import LARGEST_TOTAL
-
-
-def collect_totals(
-    frame: DataFrame, *, plan: ReleasePlan, window: PeriodWindow, release_key: bytes
-) -> Integers:
-    """Exact totals of every public group, zero where it has no rows, shape (totals, groups).
-
-    The one Spark action of a release.
-
-    Raises:
-        BoundsExceeded: a unit has more rows among those that were added up than the bounds allow.
-    """
-    wanted = exact_totals(frame, plan=plan, window=window, bounding_key=derive_key(release_key, "bounding"))
-    found = _to_arrow(wanted)
-    if np.any(found[EXCESS].to_numpy()):
-        raise BoundsExceeded()
-    group, groups = found[GROUP].to_numpy(), len(plan.spec.group_keys())
-    names = [name for name in found.column_names if name not in (GROUP, EXCESS)]
-    return np.stack([added_by_group(group, found[name].to_numpy(), groups) for name in names])
-
-
-def added_by_group(group: Integers, values: Integers, groups: int) -> Integers:
-    """The sums of `values`, 64 bits each, by group, within plus and minus LARGEST_TOTAL, shape (groups,).
-
-    Added in halves of 32 bits: nothing overflows on the way.
-    """
-    high, low = np.zeros((2, groups), dtype=np.int64)
-    np.add.at(high, group, values >> 32)
-    np.add.at(low, group, values & (2**32 - 1))
-    high += low >> 32
-    most = LARGEST_TOTAL >> 32
-    steps = (np.clip(high, -most - 1, most) << 32) + (low & (2**32 - 1))
-    return np.clip(steps, -LARGEST_TOTAL, LARGEST_TOTAL)
+from dp_spark.release.plan import PlannedTotal, ReleasePlan
 
 
 def noisy_totals(
-    totals: Integers, *, plan: ReleasePlan, window: PeriodWindow, release_key: bytes
-) -> Integers:
-    """Totals on their noise grids plus noise, shape (totals, groups): the same for the same key and data.
+    totals: Sequence[Integers], *, plan: ReleasePlan, window: PeriodWindow, release_key: bytes
+) -> list[Integers]:
+    """Totals on their noise grids plus noise, in the order and shapes of `totals` (`collect_totals`).
+
+    The same for the same key and data, on whatever machine.
 
     Other data gives independent noise: a keyed fingerprint of the exact totals enters every draw.
     """
     data = fingerprint(derive_key(release_key, "fingerprint"), _facts(totals, plan, window))
     noise_key = derive_key(release_key, "noise")
-    ids = cell_ids(noise_key, [encode_label(*key) for key in plan.spec.group_keys()])
-    noisy = np.empty_like(totals)
-    for i, (query, planned) in enumerate(_planned(plan)):
-        label = encode_label("noise", data, query.name, planned.total.name, 0, 0, 0, planned.table.digest)
-        exact = rounded(totals[i], planned.grid_steps, planned.saturation)
-        noisy[i] = exact + planned.table.draw(words(noise_key, label, ids))
+    ids = [cell_ids(noise_key, list(map(_label, level.keys))) for level in plan.levels]
+    noisy = []
+    for exact, drawn in zip(totals, plan.drawn, strict=True):
+        planned, table = drawn.planned, drawn.planned.table
+        steps = rounded(exact, planned.grid_steps, planned.saturation)
+        for place in range(planned.total.bins):
+            label = encode_label(
+                "noise", data, drawn.query, planned.total.name, drawn.level, 0, place, table.digest
+            )
+            cells = steps if planned.total.bins == 1 else steps[:, place]
+            cells += table.draw(words(noise_key, label, ids[drawn.level]))
+        noisy.append(steps)
     return noisy
+
+
+def _label(key: Key) -> bytes:
+    """A group's identity; what is rolled up differs from every text."""
+    return encode_label(*(0 if part is None else part for part in key))
 
 
 def rounded(totals: Integers, grid_steps: int, saturation: int) -> Integers:
@@ -78,12 +52,14 @@ def rounded(totals: Integers, grid_steps: int, saturation: int) -> Integers:
     return np.clip(steps, -saturation, saturation)
 
 
-def estimates(noisy: Integers, plan: ReleasePlan) -> list[Estimate]:
-    """Each query's answer for every group, from the noisy totals alone."""
-    rows = iter(noisy)
+def estimates(noisy: Sequence[Integers], plan: ReleasePlan) -> list[tuple[Estimate, ...]]:
+    """Each query's answers for every group, from the noisy totals alone."""
+    found = {
+        (drawn.level, drawn.planned.total): _as_noisy_total(steps, drawn.planned)
+        for steps, drawn in zip(noisy, plan.drawn, strict=True)
+    }
     return [
-        query.query.estimate([_as_noisy_total(next(rows), planned) for planned in query.totals])
-        for query in plan.queries
+        query.query.estimate([found[0, planned.total] for planned in query.totals]) for query in plan.queries
     ]
 
 
@@ -91,20 +67,9 @@ def _as_noisy_total(steps: Integers, planned: PlannedTotal) -> NoisyTotal:
     return NoisyTotal(steps, planned.grid, planned.std, planned.half_width_steps)
 
 
-def _planned(plan: ReleasePlan) -> Iterator[tuple[PlannedQuery, PlannedTotal]]:
-    return ((query, planned) for query in plan.queries for planned in query.totals)
-
-
-def _facts(totals: Integers, plan: ReleasePlan, window: PeriodWindow) -> Iterator[bytes]:
+def _facts(totals: Sequence[Integers], plan: ReleasePlan, window: PeriodWindow) -> Iterator[bytes]:
     """What the noise is a function of, besides the key: the question, the period, the exact answer."""
     yield plan.spec.digest.encode()
     yield window.start.isoformat().encode()
-    yield totals.astype(">i8").tobytes()
-
-
-def _to_arrow(frame: DataFrame) -> pa.Table:
-    """The frame's rows on the driver; pyspark 3.5 has no `toArrow`."""
-    if hasattr(frame, "toArrow"):
-        return frame.toArrow()
-    names = frame.columns
-    return pa.Table.from_pandas(frame.toPandas(), preserve_index=False).select(names)
+    for exact in totals:
+        yield exact.astype(">i8").tobytes()

@@ -33,7 +33,7 @@ def row_unit_sums(rows: DataFrame, plan: ReleasePlan, columns: Sequence[ClampedC
     by_text = by_text.select(*(short(F.col(key)).alias(key) for key in keys), *by_text.columns[len(keys) :])
     sums = [name for name in by_text.columns if name not in keys]
     schema = f"{GROUP} int, " + ", ".join(f"{name} long" for name in sums)
-    find = partial(numbered, numbers=GroupNumbers(plan.spec.group_keys()))
+    find = partial(numbered, numbers=GroupNumbers(plan.keys))
     return by_text.mapInArrow(find, schema).select(
         GROUP,
         ROWS,

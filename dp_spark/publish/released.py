@@ -14,17 +14,26 @@ from dp_spark.release.plan import DECIMAL_PRECISION, ColumnRole, ColumnType, Out
 
 
 def released_table(
-    plan: ReleasePlan, estimates: Sequence[Estimate], *, period_start: date, release_id: str, revision: int
+    plan: ReleasePlan,
+    estimates: Sequence[tuple[Estimate, ...]],
+    *,
+    period_start: date,
+    release_id: str,
+    revision: int,
 ) -> pa.Table:
     """One row for each public group, in order; `estimates` stand in the order of `plan.queries`."""
-    keys = plan.spec.group_keys()
+    keys = plan.keys
     constants = {
         ColumnRole.PERIOD: period_start,
         ColumnRole.RELEASE: release_id,
         ColumnRole.REVISION: revision,
     }
     groups = iter(zip(*keys, strict=True))
-    answers = {query.name: answer for query, answer in zip(plan.queries, estimates, strict=True)}
+    answers = {
+        (query.name, answer.suffix): found
+        for query, all_found in zip(plan.queries, estimates, strict=True)
+        for answer, found in zip(query.query.answers, all_found, strict=True)
+    }
     schema = arrow_schema(plan.columns)
 
     def array(column: OutputColumn, kind: pa.DataType) -> "pa.Array[Any]":
@@ -33,7 +42,7 @@ def released_table(
         if column.role is ColumnRole.GROUP:
             return pa.array(next(groups), kind)
         assert column.query is not None  # every other column answers a query
-        return _answer(answers[column.query], column, len(keys))
+        return _answer(answers[column.query, column.answer], column, len(keys))
 
     return pa.Table.from_arrays(
         [array(column, field.type) for column, field in zip(plan.columns, schema, strict=True)], schema=schema

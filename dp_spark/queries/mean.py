@@ -7,13 +7,14 @@ from fractions import Fraction
 import numpy as np
 
 from dp_spark.queries.measure import (
+    Answer,
     Bounds,
     ClampedColumn,
     DerivedEstimate,
     Floats,
     Measure,
     MeasureKind,
-    NoisyTotal,
+    Noisy,
     Total,
     total_of_rows,
 )
@@ -27,7 +28,7 @@ class Mean:
     """
 
     of: ClampedColumn
-    on_lattice = False
+    answers = (Answer("", "mean", None),)
 
     def totals(self, bounds: Bounds) -> tuple[Total, ...]:
         """The centred sum in half steps, and the count of values; both are priced."""
@@ -38,31 +39,32 @@ class Mean:
             total_of_rows("values", values, Fraction(1), bounds, least=1, most=1),
         )
 
-    def estimate(self, noisy: Sequence[NoisyTotal]) -> DerivedEstimate:
+    def estimate(self, noisy: Sequence[Noisy]) -> tuple[DerivedEstimate]:
         """Mean, std by the delta method, and Fieller's interval, all within the public bounds."""
         centred, count = noisy
         middle, radius = self._middle_and_radius()
         offset = np.clip(centred.values / np.maximum(count.values, 1.0), -radius, radius)
         std = np.hypot(centred.std, offset * count.std) / np.maximum(count.values, 1.0)
         low, high = _fieller(centred, count, radius)
-        return DerivedEstimate(
+        answer = DerivedEstimate(
             value=middle + offset,
             std=np.minimum(std, radius),
             low=middle + np.minimum(low, offset),
             high=middle + np.maximum(high, offset),
         )
+        return (answer,)
 
     def _middle_and_radius(self) -> tuple[float, float]:
         return float((self.of.lower + self.of.upper) / 2), float((self.of.upper - self.of.lower) / 2)
 
 
-def _fieller(centred: NoisyTotal, count: NoisyTotal, radius: float) -> tuple[Floats, Floats]:
+def _fieller(centred: Noisy, count: Noisy, radius: float) -> tuple[Floats, Floats]:
     """Ratios r within [-radius, radius] with |centred - r count| <= factor std(centred - r count).
 
     `factor` is the larger ratio of half width to std of the two noises: a mixture of them has
     lighter tails than the heavier one. Where the count is not clearly positive every ratio is possible.
     """
-    factor = max(total.half_width * float(total.grid) / total.std for total in (centred, count))
+    factor = max(centred.factor, count.factor)
     top, bottom = centred.values, count.values
     a = bottom**2 - (factor * count.std) ** 2
     clear = (bottom > 0) & (a > 0)

@@ -22,6 +22,9 @@ class MeasureKind(StrEnum):
     CENTRED = "centred"  # twice VALUE less (lower + upper) / step: half steps from the midpoint
     UNITS = "units"  # 1 for a unit that keeps at least one row in the group
     UNIT_VALUE = "unit_value"  # for a unit: its rows' values in steps, added up, then clamped
+    SQUARE = "square"  # twice CENTRED^2, less the largest CENTRED^2 that bounds allow
+    BIN = "bin"  # 1 for a row, in the cell of the bin that its value lies in
+    DISTINCT = "distinct"  # 1 for each listed value that at least one row of the group has
 
 
 # Under UNIT_VALUE a row's value is cut to this many steps either side before the rows of its unit are added:
@@ -43,6 +46,8 @@ class ClampedColumn:
         per_unit: what is clamped: the value of each row, or, if true, the sum of all values that a unit keeps
             in a group, in steps. Row values are then only rounded to `step`, and cut to plus and minus
             LARGEST_UNCLAMPED steps. A unit without a value that counts in a group adds nothing there.
+        presence: whether only the presence of a value is read: then it counts as 1 where there is one, of
+            whatever type.
     """
 
     column: str
@@ -50,6 +55,7 @@ class ClampedColumn:
     upper: Fraction
     step: Fraction
     per_unit: bool = False
+    presence: bool = False
 
     @property
     def lower_steps(self) -> int:
@@ -63,11 +69,55 @@ class ClampedColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Edges:
+    """Bins of a number: [edges[0], edges[1]), [edges[1], edges[2]), ...; the outer two hold what lies beyond.
+
+    A row whose value is NULL, NaN or no number is in no bin.
+    """
+
+    column: str
+    edges: tuple[Fraction, ...]
+
+    @property
+    def bins(self) -> int:
+        """How many there are."""
+        return len(self.edges) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Bins of a text: one for each listed value, in NFC; a row with another value is in no bin."""
+
+    column: str
+    values: tuple[str, ...]
+
+    @property
+    def bins(self) -> int:
+        """How many there are."""
+        return len(self.values)
+
+
+Binning: TypeAlias = Edges | Listed
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure, of a column where its kind reads one."""
+    """A measure, of a column where its kind reads one.
+
+    Attributes:
+        kind: what a row or a unit adds.
+        of: the clamped column whose values are read, of the kinds that add up values.
+        weight: a column from 0 up to a bound; every row's integer is multiplied by its steps, and a row
+            without a weight counts for nothing. None: every row counts once. Kinds of units have none.
+        binning: of BIN and DISTINCT: what says which bin a row is in.
+        merged: of BIN: so many bins that stand together make one cell; the last may have fewer.
+    """
 
     kind: MeasureKind
     of: ClampedColumn | None = None
+    weight: ClampedColumn | None = None
+    binning: Binning | None = None
+    merged: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +175,8 @@ class Total:
         overlap: by how many integers a group's total moves at most if one unit that has rows there is
             replaced by another that has too. If that is no more than the sensitivity, contributions to this
             total have one sign.
+        bins: how many cells each group has. If more than one, `sensitivity` is by how much a unit moves all
+            cells of a group together, and contributions have one sign.
     """
 
     name: str
@@ -134,6 +186,7 @@ class Total:
     cells: int
     in_all: int
     overlap: int
+    bins: int = 1
 
 
 def total_of_rows(
@@ -165,12 +218,28 @@ def total_of_units(name: str, measure: Measure, step: Fraction, bounds: Bounds, 
     return Total(name, measure, step, sensitivity=largest, cells=groups, in_all=groups * largest, overlap=0)
 
 
+class Noisy(Protocol):
+    """Released totals as numbers, of which estimates are made."""
+
+    @property
+    def values(self) -> Floats:
+        """The totals, shape (groups,) or, of a total with several cells a group, (groups, bins)."""
+
+    @property
+    def std(self) -> float | Floats:
+        """Standard deviation of each value: one for all, or of the shape of `values`."""
+
+    @property
+    def factor(self) -> float:
+        """Noise lies within `factor` times `std` with probability 95 % or more."""
+
+
 @dataclass(frozen=True, slots=True)
 class NoisyTotal:
-    """A released total of every group.
+    """A released total of every group, as it was drawn.
 
     Attributes:
-        steps: noisy integers, shape (groups,), in grid steps.
+        steps: noisy integers in grid steps, shape (groups,), or (groups, bins) if a group has several cells.
         grid: the value of one grid step.
         std: standard deviation of the noise, in value.
         half_width: noise lies within this many grid steps with probability 95 % or more.
@@ -183,8 +252,22 @@ class NoisyTotal:
 
     @property
     def values(self) -> Floats:
-        """The totals as floats, shape (groups,)."""
+        """The totals as floats."""
         return np.asarray(self.steps * float(self.grid), dtype=np.float64)
+
+    @property
+    def factor(self) -> float:
+        """`half_width` in standard deviations."""
+        return self.half_width * float(self.grid) / self.std
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothedTotal:
+    """Least squares estimates of a total, from released totals of several groupings: see `Noisy`."""
+
+    values: Floats
+    std: Floats
+    factor: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,26 +294,45 @@ class DerivedEstimate:
 Estimate: TypeAlias = LatticeEstimate | DerivedEstimate
 
 
-def total_estimate(total: NoisyTotal) -> LatticeEstimate:
+def total_estimate(total: Noisy) -> Estimate:
     """The estimate of a query whose answer is its only total."""
-    return LatticeEstimate(
-        steps=total.steps,
-        low_steps=total.steps - total.half_width,
-        high_steps=total.steps + total.half_width,
-        grid=total.grid,
-        std=total.std,
-    )
+    if isinstance(total, NoisyTotal):
+        return LatticeEstimate(
+            steps=total.steps,
+            low_steps=total.steps - total.half_width,
+            high_steps=total.steps + total.half_width,
+            grid=total.grid,
+            std=total.std,
+        )
+    std = np.broadcast_to(total.std, total.values.shape)
+    half_width = total.factor * std
+    return DerivedEstimate(total.values, std, total.values - half_width, total.values + half_width)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One of the numbers that a query gives for each group.
+
+    Attributes:
+        suffix: what its columns are called behind the query's name: "" or for instance "_p50".
+        says: what the number is, in words, for readers of the table.
+        total: index of the total that it is a cell of, where it is one; None where it is computed.
+    """
+
+    suffix: str
+    says: str
+    total: int | None
 
 
 class Query(Protocol):
     """A kind of question: which totals it needs, and how their noisy forms answer it."""
 
     @property
-    def on_lattice(self) -> bool:
-        """Whether the answer is a released total itself (exact type, constant std)."""
+    def answers(self) -> tuple[Answer, ...]:
+        """The numbers it gives, in the order of `estimate`."""
 
     def totals(self, bounds: Bounds) -> tuple[Total, ...]:
         """The totals to release, with what one unit can move in them under `bounds`."""
 
-    def estimate(self, noisy: Sequence[NoisyTotal]) -> Estimate:
-        """The answer from the noisy totals, in the order of `totals`."""
+    def estimate(self, noisy: Sequence[Noisy]) -> tuple[Estimate, ...]:
+        """The answers from the noisy totals, in the order of `totals`."""

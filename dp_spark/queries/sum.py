@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dp_spark.queries.measure import (
+    Answer,
     Bounds,
     ClampedColumn,
-    LatticeEstimate,
+    Estimate,
     Measure,
     MeasureKind,
-    NoisyTotal,
+    Noisy,
     Total,
     total_estimate,
     total_of_rows,
@@ -22,7 +23,7 @@ class Sum:
     """Sum of clamped values; one unit moves a group by max(|lower|, |upper|), for each row or in all."""
 
     of: ClampedColumn
-    on_lattice = True
+    answers = (Answer("", "sum", 0),)
 
     def totals(self, bounds: Bounds) -> tuple[Total, ...]:
         """The sum, in steps of the column."""
@@ -34,6 +35,6 @@ class Sum:
         total = total_of_units("sum", measure, of.step, bounds, largest=largest)
         return (replace(total, overlap=max(most, 0) - min(least, 0)),)
 
-    def estimate(self, noisy: Sequence[NoisyTotal]) -> LatticeEstimate:
+    def estimate(self, noisy: Sequence[Noisy]) -> tuple[Estimate, ...]:
         """The noisy sum as it is."""
-        return total_estimate(noisy[0])
+        return (total_estimate(noisy[0]),)

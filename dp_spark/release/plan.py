@@ -11,6 +11,7 @@ from fractions import Fraction
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import NoiseTable
 from dp_spark.queries import Bounds, Query, Total
+from dp_spark.release.levels import Level, levels_of
 from dp_spark.release.pricing import Priced
 from dp_spark.release.spec import ReleaseSpec, contribution_bounds
 
@@ -52,6 +53,7 @@ class OutputColumn:
         role: what it holds.
         comment: what the number covers, in words, for readers of the table.
         query: the query it answers, or None.
+        answer: which of the query's answers it is: its suffix.
         grid: for a lattice value, low or high: the value is a multiple of it.
         constant: for the std of a lattice query: the value of every row.
         decimals: digits behind the point of a DECIMAL; its precision is DECIMAL_PRECISION.
@@ -62,6 +64,7 @@ class OutputColumn:
     role: ColumnRole
     comment: str
     query: str | None = None
+    answer: str = ""
     grid: Fraction | None = None
     constant: float | None = None
     decimals: int = 0
@@ -123,12 +126,43 @@ class PlannedTotal:
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
-    """A query of the spec with its planned totals, in the order `query.totals` gives them."""
+    """A query of the spec with its planned totals, in the order `query.totals` gives them.
+
+    Queries that need the same total share it: it is drawn once, and paid once.
+
+    Attributes:
+        name: of the query.
+        kind: of the query.
+        query: the question.
+        totals: of the groups.
+        rolled: of each coarser grouping in turn, the same totals with what a unit moves there.
+    """
 
     name: str
     kind: str
     query: Query
     totals: tuple[PlannedTotal, ...]
+    rolled: tuple[tuple[PlannedTotal, ...], ...] = ()
+
+    @property
+    def levels(self) -> tuple[tuple[PlannedTotal, ...], ...]:
+        """The totals of the groups, then of each coarser grouping."""
+        return (self.totals, *self.rolled)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnTotal:
+    """A total that gets noise once: the first query that needs it, and the grouping it is of.
+
+    Attributes:
+        query: name of that query; it labels the noise.
+        level: 0 for the groups themselves, i for the i-th coarser grouping.
+        planned: the total.
+    """
+
+    query: str
+    level: int
+    planned: PlannedTotal
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +202,13 @@ class BudgetShare:
 class ReleasePlan:
     """Everything a run needs but the rows, the period and the key.
 
-    `share` is None where the spec states the guarantee of one release.
+    Attributes:
+        spec: what was asked.
+        noise: why the noise is as it is.
+        queries: with their totals.
+        columns: of the released table.
+        share: of a budget; None where the spec states the guarantee of one release.
+        listed: the groups, where a run has read or selected them; None where the spec lists them.
     """
 
     spec: ReleaseSpec
@@ -176,6 +216,7 @@ class ReleasePlan:
     queries: tuple[PlannedQuery, ...]
     columns: tuple[OutputColumn, ...]
     share: BudgetShare | None = None
+    listed: tuple[tuple[str, ...], ...] | None = None
 
     @property
     def guarantee(self) -> PrivacyGuarantee:
@@ -183,11 +224,31 @@ class ReleasePlan:
         return self.spec.stated_guarantee if self.share is None else self.share.each
 
     @property
+    def keys(self) -> tuple[tuple[str, ...], ...]:
+        """The groups that are released, in code point order."""
+        return self.spec.group_keys() if self.listed is None else self.listed
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The groups, and the coarser groupings of them."""
+        return levels_of(self.spec, self.keys)
+
+    @property
     def bounds(self) -> Bounds:
         """What one unit may contribute at most: one row where a row is a unit."""
         return contribution_bounds(self.spec.unit, self.spec.bounds)
 
     @property
+    def drawn(self) -> tuple[DrawnTotal, ...]:
+        """Every total that gets noise, each once: level by level, in the order of the queries."""
+        found: dict[tuple[int, Total], DrawnTotal] = {}
+        for level in range(1 + max(len(query.rolled) for query in self.queries)):
+            for query in self.queries:
+                for planned in query.levels[level]:
+                    found.setdefault((level, planned.total), DrawnTotal(query.name, level, planned))
+        return tuple(found.values())
+
+    @property
     def tables(self) -> Mapping[str, NoiseTable]:
         """The noise tables by digest."""
-        return {planned.table.digest: planned.table for query in self.queries for planned in query.totals}
+        return {drawn.planned.table.digest: drawn.planned.table for drawn in self.drawn}

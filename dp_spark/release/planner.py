@@ -3,13 +3,12 @@
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import islice
 
 from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import NoiseTable, Part, epsilon_alone, slots_epsilon, worst_cases
 from dp_spark.noise.neighbours import case_slots
-from dp_spark.queries import ClampedColumn, Count, Ids, Mean, Query, Sum
+from dp_spark.queries import Answer, Bounds, ClampedColumn, Count, Ids, Mean, Query, Sum
 from dp_spark.release.deciding import decided_noise, families_of
 from dp_spark.release.plan import (
     BudgetShare,
@@ -74,10 +73,14 @@ def plan_from_budget(spec: ReleaseSpec, whole: PrivacyGuarantee, horizon: int | 
 
 def _planned(spec: ReleaseSpec, guarantee: PrivacyGuarantee, horizon: int | None = None) -> ReleasePlan:
     times = horizon or 1
-    bounds = contribution_bounds(spec.unit, spec.bounds)
-    asked = [(entry, query_of(entry)) for entry in spec.queries]
-    totals = [total for _, query in asked for total in query.totals(bounds)]
-    priced = priced_totals(totals, spec.neighbours, guarantee, families_of(spec.noise), times)
+    levels = level_bounds(spec)
+    asked = [(entry, query_of(entry, spec)) for entry in spec.queries]
+    needed = [[query.totals(bounds) for bounds in levels] for _, query in asked]
+    places = {  # each total once in each level
+        (level, total): None for level in range(len(levels)) for totals in needed for total in totals[level]
+    }
+    totals, apart = [total for _, total in places], [level > 0 for level, _ in places]
+    priced = priced_totals(totals, spec.neighbours, guarantee, families_of(spec.noise), times, apart)
     parts = [each.part for each in priced]
     tables, decision = decided_noise(spec.noise, parts, guarantee, times)
     share = None if horizon is None else _share(tables, parts, guarantee, horizon)
@@ -86,17 +89,36 @@ def _planned(spec: ReleaseSpec, guarantee: PrivacyGuarantee, horizon: int | None
         (table, part): epsilon_alone(table, part, one.delta)
         for table, part in zip(tables, parts, strict=True)
     }
-    planned = iter(
-        PlannedTotal(
-            total, each, alone[table, each.part], table, _saturation(total.step * each.grid_steps, table)
+    planned = {
+        place: PlannedTotal(
+            place[1],
+            each,
+            alone[table, each.part],
+            table,
+            _saturation(place[1].step * each.grid_steps, table),
         )
-        for total, each, table in zip(totals, priced, tables, strict=True)
+        for place, each, table in zip(places, priced, tables, strict=True)
+    }
+    queries = []
+    for (entry, query), totals_of_levels in zip(asked, needed, strict=True):
+        of_groups, *rolled = (
+            tuple(planned[level, total] for total in totals) for level, totals in enumerate(totals_of_levels)
+        )
+        queries.append(PlannedQuery(entry.name, entry.kind, query, of_groups, tuple(rolled)))
+    return ReleasePlan(spec, decision, tuple(queries), _output_columns(spec, queries), share)
+
+
+def level_bounds(spec: ReleaseSpec) -> tuple[Bounds, ...]:
+    """What one unit may contribute to the groups, then to each coarser grouping.
+
+    A coarser group gathers groups: of all rows that a unit keeps, it may have every one.
+    """
+    bounds = contribution_bounds(spec.unit, spec.bounds)
+    coarser = (
+        Bounds(bounds.most_groups if columns else 1, bounds.most_rows, bounds.most_rows)
+        for columns in spec.rollup or ()
     )
-    queries = tuple(
-        PlannedQuery(entry.name, entry.kind, query, tuple(islice(planned, len(query.totals(bounds)))))
-        for entry, query in asked
-    )
-    return ReleasePlan(spec, decision, queries, _output_columns(spec, queries), share)
+    return (bounds, *coarser)
 
 
 def _share(
@@ -117,8 +139,8 @@ def _share(
     return BudgetShare(whole, horizon, each)
 
 
-def query_of(entry: QuerySpec) -> Query:
-    """The question that one entry of `queries` asks."""
+def query_of(entry: QuerySpec, spec: ReleaseSpec) -> Query:
+    """The question that one entry of the spec's `queries` asks."""
     if isinstance(entry, ColumnQuerySpec):
         column = _clamped_column(entry)
         return Sum(column) if entry.kind == "sum" else Mean(column)
@@ -169,14 +191,15 @@ def _decimals(grid: Fraction) -> int:
     return digits
 
 
-def _output_columns(spec: ReleaseSpec, queries: tuple[PlannedQuery, ...]) -> tuple[OutputColumn, ...]:
+def _output_columns(spec: ReleaseSpec, queries: Sequence[PlannedQuery]) -> tuple[OutputColumn, ...]:
     columns = [OutputColumn(PERIOD_COLUMN, ColumnType.DATE, ColumnRole.PERIOD, "first day of the period")]
     columns += [
         OutputColumn(name, ColumnType.STRING, ColumnRole.GROUP, f"public group: {name}, as text")
         for name in spec.group_by
     ]
     for query in queries:
-        columns += _query_columns(query)
+        for answer in query.query.answers:
+            columns += _answer_columns(query, answer)
     columns.append(
         OutputColumn(RELEASE_COLUMN, ColumnType.STRING, ColumnRole.RELEASE, "the release in the ledger")
     )
@@ -184,26 +207,29 @@ def _output_columns(spec: ReleaseSpec, queries: tuple[PlannedQuery, ...]) -> tup
     return tuple(columns)
 
 
-def _query_columns(query: PlannedQuery) -> list[OutputColumn]:
-    lattice = query.query.on_lattice
-    grid = query.totals[0].grid if lattice else None
+def _answer_columns(query: PlannedQuery, answer: Answer) -> list[OutputColumn]:
+    total = None if answer.total is None or query.rolled else query.totals[answer.total]
+    grid = None if total is None else total.grid
     decimals = _decimals(grid) if grid is not None else 0
     kind = ColumnType.DOUBLE if grid is None else ColumnType.DECIMAL if decimals else ColumnType.BIGINT
-    value, std, low, high = output_columns(query.name)
+    value, std, low, high = output_columns(query.name + answer.suffix)
     covers = "95 % of the noise; bias of bounding and clamping is not in it"
 
     def number(name: str, role: ColumnRole, comment: str) -> OutputColumn:
-        return OutputColumn(name, kind, role, comment, query=query.name, grid=grid, decimals=decimals)
+        return OutputColumn(
+            name, kind, role, comment, query=query.name, answer=answer.suffix, grid=grid, decimals=decimals
+        )
 
     return [
-        number(value, ColumnRole.VALUE, f"{query.kind}, private"),
+        number(value, ColumnRole.VALUE, f"{answer.says}, private"),
         OutputColumn(
             std,
             ColumnType.DOUBLE,
             ColumnRole.STD,
             f"standard deviation of the noise in {value}",
             query=query.name,
-            constant=query.totals[0].std if lattice else None,
+            answer=answer.suffix,
+            constant=None if total is None else total.std,
         ),
         number(low, ColumnRole.LOW, f"lower end of an interval that covers {covers}"),
         number(high, ColumnRole.HIGH, f"upper end of an interval that covers {covers}"),

@@ -46,17 +46,20 @@ def priced_totals(
     guarantee: PrivacyGuarantee,
     families: Sequence[Family],
     horizon: int = 1,
+    apart: Sequence[bool] | None = None,
 ) -> list[Priced]:
     """Each total in the form that gives the whole request the least noise.
 
     A total has a choice where a bound on all rows of a unit says more than the bounds on its groups. All
     totals whose contributions have one sign choose alike, and so do all others: the two forms are in the same
     ratio for them. The geometric mean of the variances, as the search in floats finds them, decides; a form
-    whose tables would be too large is no choice.
+    whose tables would be too large is no choice. `apart` says which totals are not of the release's own
+    groups (`part_of`).
 
     Raises:
         PlanRefused: no form has tables of a reasonable size.
     """
+    apart = apart or [False] * len(totals)
     choices = [_forms(total) for total in totals]
     signs = [_has_one_sign(total) for total in totals]
     one, two = (
@@ -75,7 +78,7 @@ def priced_totals(
             for possible, sign in zip(choices, signs, strict=True)
         ]
         try:
-            made = _in_forms(totals, forms, neighbours, guarantee, horizon)
+            made = _in_forms(totals, forms, apart, neighbours, guarantee, horizon)
             cost = _log_variance(made, guarantee, families, horizon) if len(one) * len(two) > 1 else 0.0
             found.append((cost, made))
         except PlanRefused as refusal:
@@ -85,27 +88,35 @@ def priced_totals(
     return min(found, key=lambda each: each[0])[1]
 
 
-def part_of(total: Total, form: Form, grid: int, neighbours: Neighbours) -> Part:
+def part_of(total: Total, form: Form, grid: int, neighbours: Neighbours, *, apart: bool = False) -> Part:
     """What one unit moves of a total that is rounded to a grid, in grid steps, at worst.
 
-    Spread: a move by d integers is at most ceil(d / grid) steps.
+    Spread: a move by d integers is at most ceil(d / grid) steps. Of a group with several cells, they together
+    move no more than one cell moved as far, by the l1 lemma (`dominating_shift`); and where a unit is
+    replaced, what goes and what comes count as groups of their own. A total is `apart` if its groups are not
+    those of the release: how many of them two units share is then another number, and both units are counted
+    in; by the same lemma a group that both have costs no more than two, or than one moved twice as far.
 
-    Gathered, by the l1 lemma (`dominating_shift`): cells that move by s steps in all cost no more than one
+    Gathered, by the same lemma: cells that move by s steps in all cost no more than one
     cell moved by s. One unit that comes or goes moves `in_all` integers. Where a unit is replaced by another:
     if contributions have one sign, a cell that both have moves by no more than the larger of the two, so that
     the moves split into some of at most `in_all` in all for the one unit's cells, and as much for the
     other's: two cells at that. Else contributions may be opposite, and only their sum is bounded: one cell at
     twice as much.
     """
-    replaced = neighbours is Neighbours.REPLACE
+    replaced, cells = neighbours is Neighbours.REPLACE, total.cells * total.bins
+    if form is Form.SPREAD and total.bins > 1:
+        return Part(gathered_steps(total.sensitivity, total.bins, grid), total.cells * (2 if replaced else 1))
     if form is Form.SPREAD:
-        overlap = -(-total.overlap // grid) if replaced else None
-        return Part(-(-total.sensitivity // grid), total.cells, overlap=overlap)
+        steps = -(-total.sensitivity // grid)
+        if not replaced or not apart:
+            return Part(steps, total.cells, overlap=-(-total.overlap // grid) if replaced else None)
+        return Part(steps, 2 * total.cells) if _has_one_sign(total) else Part(2 * steps, total.cells)
     if not replaced:
-        return Part(gathered_steps(total.in_all, total.cells, grid), 1)
+        return Part(gathered_steps(total.in_all, cells, grid), 1)
     if _has_one_sign(total):
-        return Part(gathered_steps(total.in_all, total.cells, grid), 2)
-    return Part(gathered_steps(2 * total.in_all, 2 * total.cells, grid), 1)
+        return Part(gathered_steps(total.in_all, cells, grid), 2)
+    return Part(gathered_steps(2 * total.in_all, 2 * cells, grid), 1)
 
 
 def gathered_steps(moved: int, cells: int, grid: int) -> int:
@@ -150,21 +161,27 @@ def _forms(total: Total) -> tuple[Form, ...]:
 def _in_forms(
     totals: Sequence[Total],
     forms: Sequence[Form],
+    apart: Sequence[bool],
     neighbours: Neighbours,
     guarantee: PrivacyGuarantee,
     horizon: int,
 ) -> list[Priced]:
     """The totals in these forms, with grids that are all as fine against the noise to come."""
-    exact = [part_of(total, form, 1, neighbours) for total, form in zip(totals, forms, strict=True)]
+    exact = [
+        part_of(total, form, 1, neighbours, apart=alone)
+        for total, form, alone in zip(totals, forms, apart, strict=True)
+    ]
     std = expected_std(exact, guarantee, horizon=horizon)
     priced = []
-    for total, form, part in zip(totals, forms, exact, strict=True):
+    for total, form, alone, part in zip(totals, forms, apart, exact, strict=True):
         finest = max(1, int(STD_IN_GRID_STEPS / std))
         grid = grid_steps(part.sensitivity, finest)
         if form is Form.GATHERED:
-            cells = total.cells if part.cells == 2 else 2 * total.cells
+            cells = total.bins * (total.cells if part.cells == 2 else 2 * total.cells)
             grid = _gathered_grid(part.sensitivity, cells, grid, int(_MOST_STEPS_IN_STD / std))
-        priced.append(Priced(form, grid, part_of(total, form, grid, neighbours)))
+        elif total.bins > 1:
+            grid = _gathered_grid(part.sensitivity, total.bins, grid, int(_MOST_STEPS_IN_STD / std))
+        priced.append(Priced(form, grid, part_of(total, form, grid, neighbours, apart=alone)))
     return priced
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import NoiseTable, Part
-from dp_spark.queries import ClampedColumn, Measure, MeasureKind, Total
+from dp_spark.queries import Binning, ClampedColumn, Edges, Listed, Measure, MeasureKind, Total
 from dp_spark.release.plan import (
     BudgetShare,
     ColumnRole,
@@ -23,7 +23,7 @@ from dp_spark.release.planner import query_of
 from dp_spark.release.pricing import Form, Priced
 from dp_spark.release.spec import spec_from_canonical
 
-FORMAT = 1
+FORMAT = 2
 
 
 def plan_to_bytes(plan: ReleasePlan) -> bytes:
@@ -32,7 +32,10 @@ def plan_to_bytes(plan: ReleasePlan) -> bytes:
         "format": FORMAT,
         "spec": json.loads(plan.spec.canonical_json()),
         "noise": asdict(plan.noise),
-        "queries": [[_total_to_json(planned) for planned in query.totals] for query in plan.queries],
+        "queries": [
+            [[_total_to_json(planned) for planned in totals] for totals in query.levels]
+            for query in plan.queries
+        ],
         "columns": [_column_to_json(column) for column in plan.columns],
     }
     if plan.share is not None:
@@ -47,23 +50,31 @@ def plan_from_bytes(body: bytes, tables: Mapping[str, bytes]) -> ReleasePlan:
         ValueError: the bytes are of another format or a table is missing or damaged.
     """
     document = json.loads(body)
+    if document["format"] == 1:
+        document = _from_first_format(document)
     if document["format"] != FORMAT:
         raise ValueError(f"a stored plan of format {document['format']}; this version reads {FORMAT}")
     spec = spec_from_canonical(json.dumps(document["spec"]))
     read = map(NoiseTable.from_bytes, tables.values())
     noise = {table.digest: table for table in read}  # by what it is, not by the name it came under
-    queries = tuple(
-        PlannedQuery(
-            entry.name,
-            entry.kind,
-            query_of(entry),
-            tuple(_total_from_json(total, noise) for total in totals),
-        )
-        for entry, totals in zip(spec.queries, document["queries"], strict=True)
-    )
+    queries = []
+    for entry, levels in zip(spec.queries, document["queries"], strict=True):
+        of_groups, *rolled = (tuple(_total_from_json(total, noise) for total in totals) for totals in levels)
+        queries.append(PlannedQuery(entry.name, entry.kind, query_of(entry, spec), of_groups, tuple(rolled)))
     decision = NoiseDecision(**document["noise"])
     columns = tuple(map(_column_from_json, document["columns"]))
-    return ReleasePlan(spec, decision, queries, columns, _share_from_json(document.get("share")))
+    return ReleasePlan(spec, decision, tuple(queries), columns, _share_from_json(document.get("share")))
+
+
+def _from_first_format(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan as it was written before groupings, weights and bins: every total of one cell in one level."""
+
+    def total(stored: Mapping[str, Any]) -> dict[str, Any]:
+        measure = {"kind": stored["measure"], "of": stored["of"], "weight": None, "binning": None}
+        return {**stored, "measure": {**measure, "merged": 1}}
+
+    queries = [[[total(stored) for stored in totals]] for totals in document["queries"]]
+    return {**document, "format": FORMAT, "queries": queries}
 
 
 def _share_to_json(share: BudgetShare) -> dict[str, Any]:
@@ -83,10 +94,9 @@ def _total_to_json(planned: PlannedTotal) -> dict[str, Any]:
     total = planned.total
     return {
         "name": total.name,
-        "measure": total.measure.kind.value,
-        "of": _clamped_to_json(total.measure.of),
+        "measure": _measure_to_json(total.measure),
         "step": str(total.step),
-        "moves": [total.sensitivity, total.cells, total.in_all, total.overlap],
+        "moves": [total.sensitivity, total.cells, total.in_all, total.overlap, total.bins],
         "form": planned.priced.form.value,
         "grid_steps": planned.grid_steps,
         "part": asdict(planned.priced.part),
@@ -97,16 +107,44 @@ def _total_to_json(planned: PlannedTotal) -> dict[str, Any]:
 
 
 def _total_from_json(stored: Mapping[str, Any], noise: Mapping[str, NoiseTable]) -> PlannedTotal:
-    measure = Measure(MeasureKind(stored["measure"]), _clamped_from_json(stored["of"]))
     if stored["table"] not in noise:
         raise ValueError(f"noise table {stored['table']} of the stored plan is missing")
     return PlannedTotal(
-        total=Total(stored["name"], measure, Fraction(stored["step"]), *stored["moves"]),
+        total=Total(
+            stored["name"], _measure_from_json(stored["measure"]), Fraction(stored["step"]), *stored["moves"]
+        ),
         priced=Priced(Form(stored["form"]), stored["grid_steps"], Part(**stored["part"])),
         epsilon_alone=stored["epsilon_alone"],
         table=noise[stored["table"]],
         saturation=stored["saturation"],
     )
+
+
+def _measure_to_json(measure: Measure) -> dict[str, Any]:
+    binning: dict[str, Any] | None = None
+    match measure.binning:
+        case Edges(column=column, edges=edges):
+            binning = {"column": column, "edges": [str(edge) for edge in edges]}
+        case Listed(column=column, values=values):
+            binning = {"column": column, "values": list(values)}
+    return {
+        "kind": measure.kind.value,
+        "of": _clamped_to_json(measure.of),
+        "weight": _clamped_to_json(measure.weight),
+        "binning": binning,
+        "merged": measure.merged,
+    }
+
+
+def _measure_from_json(stored: Mapping[str, Any]) -> Measure:
+    binning: Binning | None = None
+    match stored["binning"]:
+        case {"column": column, "edges": edges}:
+            binning = Edges(column, tuple(map(Fraction, edges)))
+        case {"column": column, "values": values}:
+            binning = Listed(column, tuple(values))
+    of, weight = (_clamped_from_json(stored[key]) for key in ("of", "weight"))
+    return Measure(MeasureKind(stored["kind"]), of, weight, binning, stored["merged"])
 
 
 def _clamped_to_json(of: ClampedColumn | None) -> dict[str, Any] | None:
@@ -129,6 +167,7 @@ def _column_to_json(column: OutputColumn) -> dict[str, Any]:
         "role": column.role.value,
         "comment": column.comment,
         "query": column.query,
+        "answer": column.answer,
         "grid": None if column.grid is None else str(column.grid),
         "constant": column.constant,
         "decimals": column.decimals,

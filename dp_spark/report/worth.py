@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dp_spark.queries import ClampedColumn, DerivedEstimate, Mean, MeasureKind, NoisyTotal, Sum
+from dp_spark.queries import ClampedColumn, Mean, MeasureKind, NoisyTotal, Sum
 from dp_spark.release.plan import PlannedQuery, PlannedTotal, ReleasePlan
 from dp_spark.report.figures import figures
 
@@ -140,7 +140,7 @@ def clamp_facts(plan: ReleasePlan) -> tuple[ClampFacts, ...]:
 
 def total_facts(plan: ReleasePlan) -> tuple[TotalFacts, ...]:
     """Share and noise of each total, in the order of the queries."""
-    return tuple(_total_facts(query.name, planned) for query in plan.queries for planned in query.totals)
+    return tuple(_total_facts(drawn.query, drawn.planned) for drawn in plan.drawn)
 
 
 def query_facts(plan: ReleasePlan) -> tuple[QueryFacts, ...]:
@@ -231,7 +231,7 @@ def _references(mean: Mean, totals: Sequence[PlannedTotal]) -> tuple[ReferenceFa
     centred, count = totals
     sizes = np.array(REFERENCE_SIZES, dtype=np.int64)
     in_values = int(count.grid)  # a count has a grid of whole values; in values, every size is on it
-    answer: DerivedEstimate = mean.estimate(
+    (answer,) = mean.estimate(
         [
             NoisyTotal(np.zeros_like(sizes), centred.grid, centred.std, centred.half_width_steps),
             NoisyTotal(sizes, Fraction(1), count.std, count.half_width_steps * in_values),

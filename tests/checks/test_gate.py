@@ -64,11 +64,11 @@ def artefact(plan: ReleasePlan) -> pa.Table:
         total = query.totals[0]
         steps = generator.integers(-(10**6), 10**6, groups)
         width = total.half_width_steps
-        if query.query.on_lattice:
-            answers.append(LatticeEstimate(steps, steps - width, steps + width, total.grid, total.std))
+        if query.query.answers[0].total is not None:
+            answers.append((LatticeEstimate(steps, steps - width, steps + width, total.grid, total.std),))
         else:
             mean = generator.uniform(-30, 180, groups)
-            answers.append(DerivedEstimate(mean, np.full(groups, 2.5), mean - 5, mean + 5))
+            answers.append((DerivedEstimate(mean, np.full(groups, 2.5), mean - 5, mean + 5),))
     return released_table(plan, answers, period_start=DAY, release_id=RELEASE, revision=0)
 
 

@@ -15,13 +15,17 @@ WAYS = '[{}, {"partitions": 7, "conf": {"spark.sql.shuffle.partitions": "7"}}]'
 
 
 def line(python: str) -> tuple[str, set[str], float]:
-    """The Spark that this Python has, the digests of the release on it, and the seconds they took."""
+    """The Spark that this Python has, the digests of the release on it, and the seconds they took.
+
+    No digest stands for a job that failed; what it said goes to stderr.
+    """
     start = time.monotonic()
     with TemporaryDirectory() as directory:
         place = make_place(Path(directory) / "place", python=python)
         ended = run_job(place, {"spark.master": "local[2]"}, "--ways", WAYS)
         if ended.code != 0:
-            return f"{python}: failed", {ended.err[-2000:]}, time.monotonic() - start
+            print(ended.err[-2000:], file=sys.stderr)
+            return f"{python}: failed", set(), time.monotonic() - start
     return ended.lines[0]["spark"], ended.digests, time.monotonic() - start
 
 
@@ -32,8 +36,9 @@ def main(pythons: list[str]) -> int:
         lines = list(pool.map(line, [str(Path.cwd() / each) for each in pythons]))
     for spark, digests, seconds in lines:
         print(f"{spark:<8} {' '.join(sorted(digests))}  {seconds:4.0f} s")
-    one = len(set.union(*(digests for _, digests, _ in lines))) == 1
-    print("one answer on every line" if one else "the lines differ")
+    found = [digests for _, digests, _ in lines]
+    one = all(found) and len(set.union(*found)) == 1
+    print("one answer on every line" if one else "the lines differ, or one of them failed")
     return 0 if one else 1
 
 

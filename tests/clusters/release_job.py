@@ -25,7 +25,8 @@ from pyspark.sql import SparkSession
 
 from dp_spark.cli.guard import guarded
 from dp_spark.cli.running import run_command
-from dp_spark.frames.privatize import collect_totals, estimates, noisy_totals
+from dp_spark.frames.collect import collect_totals
+from dp_spark.frames.privatize import estimates, noisy_totals
 from dp_spark.frames.session import pinned, start_session
 from dp_spark.frames.sources import open_source
 from dp_spark.publish import artefact_digest, released_table

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.errors import BoundsExceeded, InputRefused
-from dp_spark.frames.privatize import collect_totals
+from dp_spark.frames.collect import collect_totals
 from dp_spark.frames.session import pinned
 from dp_spark.frames.sources import check_columns
 from dp_spark.release.period import period_window

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from dp_spark.frames.privatize import collect_totals, estimates, noisy_totals
+from dp_spark.frames.collect import collect_totals
+from dp_spark.frames.privatize import estimates, noisy_totals
 from dp_spark.publish import artefact_digest, released_table
 from dp_spark.release.period import PeriodWindow, period_window
 from dp_spark.release.plan import ReleasePlan

@@ -31,7 +31,7 @@ def noisy(values: Sequence[float], std: float, grid: Fraction = Fraction(1)) -> 
 
 @pytest.mark.parametrize("query", [Count(), Ids(), Sum(COLUMNS[0])], ids=repr)
 def test_an_answer_that_is_a_total_stays_on_its_lattice(query: Query) -> None:
-    answer = query.estimate([noisy([7, -3], std=4.0, grid=Fraction(1, 2))])
+    (answer,) = query.estimate([noisy([7, -3], std=4.0, grid=Fraction(1, 2))])
     assert isinstance(answer, LatticeEstimate)
     assert (answer.grid, answer.std) == (Fraction(1, 2), 4.0)
     assert answer.steps.tolist() == [14, -6]
@@ -41,14 +41,14 @@ def test_an_answer_that_is_a_total_stays_on_its_lattice(query: Query) -> None:
 
 
 def test_a_mean_is_the_midpoint_plus_the_ratio() -> None:
-    answer = Mean(COLUMNS[0]).estimate([noisy([200.0], 1e-9), noisy([100.0], 1e-9)])
+    (answer,) = Mean(COLUMNS[0]).estimate([noisy([200.0], 1e-9), noisy([100.0], 1e-9)])
     assert answer.value == pytest.approx([3.0])
     assert answer.low == pytest.approx([3.0])
     assert answer.high == pytest.approx([3.0])
 
 
 def test_a_mean_of_hardly_anything_stays_within_the_public_bounds_and_says_nothing() -> None:
-    answer = Mean(COLUMNS[0]).estimate([noisy([900.0, -900.0, 0.0], 40.0), noisy([-3.0, 0.0, 5.0], 10.0)])
+    (answer,) = Mean(COLUMNS[0]).estimate([noisy([900.0, -900.0, 0.0], 40.0), noisy([-3.0, 0.0, 5.0], 10.0)])
     assert answer.value.tolist() == [5.0, -3.0, 1.0]
     assert answer.low.tolist() == [-3.0] * 3
     assert answer.high.tolist() == [5.0] * 3
@@ -69,7 +69,7 @@ def test_the_interval_of_a_mean_covers_what_it_says(count: int) -> None:
     column = ClampedColumn("x", Fraction(-30), Fraction(30), Fraction(1))
     centred = np.rint(truth * count + rng.laplace(0, scale, draws)).astype(np.int64)
     counts = np.rint(count + rng.laplace(0, scale, draws)).astype(np.int64)
-    answer = Mean(column).estimate(
+    (answer,) = Mean(column).estimate(
         [NoisyTotal(centred, Fraction(1), std, half), NoisyTotal(counts, Fraction(1), std, half)]
     )
 

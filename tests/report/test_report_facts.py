@@ -178,7 +178,7 @@ def test_references_are_what_a_run_would_print(plan, facts):
             NoisyTotal(each, total.grid, total.std, total.half_width_steps)
             for each, total in zip(steps, (centred, count), strict=True)
         ]
-        answer = planned.query.estimate(noisy)
+        (answer,) = planned.query.estimate(noisy)
         assert reference.std == pytest.approx(answer.std[0])
         assert reference.half_width == pytest.approx((answer.high[0] - answer.low[0]) / 2)
 

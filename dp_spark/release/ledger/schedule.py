@@ -124,9 +124,7 @@ def canonical(plain: object) -> str:
 def noise_of(plan: ReleasePlan) -> ReleaseNoise:
     """What a release of this plan draws."""
     draws = (
-        Draw(planned.table, replace(planned.priced.part, weight=1.0))
-        for query in plan.queries
-        for planned in query.totals
+        Draw(drawn.planned.table, replace(drawn.planned.priced.part, weight=1.0)) for drawn in plan.drawn
     )
     return ReleaseNoise(plan.spec.neighbours, tuple(draws))
 

@@ -20,6 +20,7 @@ from dp_spark.release.spec.expressions import Condition, DerivedColumn, derive_p
 from dp_spark.release.spec.groups import Axis, GroupsSpec, group_problems
 from dp_spark.release.spec.part import Part
 from dp_spark.release.spec.queries import ColumnQuerySpec, QuerySpec, read_query
+from dp_spark.release.spec.rollup import Rollup, read_rollup, rollup_problems
 from dp_spark.release.spec.unit import BoundsSpec, UnitSpec, unit_problems
 from dp_spark.release.spec.values import (
     AUTO_NOISE,
@@ -129,6 +130,7 @@ class ReleaseSpec(Part, frozen=True):
     neighbours: Annotated[Neighbours, BeforeValidator(word_of(Neighbours))] = Neighbours.ADD_REMOVE
     bounds: BoundsSpec | None = None
     group_by: Annotated[tuple[Column, ...], BeforeValidator(read_list)] = Field(examples=["[origin]"])
+    rollup: Annotated[Rollup, PlainValidator(read_rollup)] | None = None
     groups: GroupsSpec = Field(examples=["{public: [EWR, JFK, LGA]}"])
     guarantee: Annotated[PrivacyGuarantee | FromBudget, PlainValidator(_read_guarantee)] = Field(
         examples=["{epsilon: 1.0, delta: 1e-6}"]
@@ -148,6 +150,7 @@ class ReleaseSpec(Part, frozen=True):
             *column_problems(self.group_by, [query.name for query in self.queries]),
             *derive_problems(self.derive or (), self._never_derived()),
             *group_problems(self.groups, list(self.group_by)),
+            *rollup_problems(self.rollup or (), self.group_by),
             *unit_problems(self.unit, self.bounds, self.period.every if self.period else None),
             *_clamp_problems(self),
             *_horizon_problems(self),
