@@ -45,10 +45,11 @@ def release_suite(plan: ReleasePlan, *, release_id: str, period_start: date) -> 
 
 
 def _of_the_table(plan: ReleasePlan) -> Iterator[Expectation]:
-    names, keys = list(plan.spec.group_by), plan.keys
+    names, keys = list(plan.spec.group_by), plan.released_keys
     yield _gxe.ExpectTableColumnsToMatchOrderedList(column_list=[column.name for column in plan.columns])
     yield _gxe.ExpectTableRowCountToEqual(value=len(keys))
-    groups = pa.table([pa.array(values, pa.string()) for values in zip(*keys, strict=True)], names=names)
+    columns = zip(*keys, strict=True) if keys else [()] * len(names)
+    groups = pa.table([pa.array(values, pa.string()) for values in columns], names=names)
     yield ExpectTableGroupsToBe(column_list=names, digest=artefact_digest(groups))
 
 

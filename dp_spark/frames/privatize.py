@@ -6,7 +6,8 @@ import numpy as np
 
 from dp_spark.frames.bound import Integers
 from dp_spark.noise import cell_ids, derive_key, encode_label, fingerprint, words
-from dp_spark.queries import Estimate, NoisyTotal
+from dp_spark.queries import Estimate, Noisy, NoisyTotal, Total, one_below_another
+from dp_spark.queries.smoothing import smoothed
 from dp_spark.release.levels import Key
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import PlannedTotal, ReleasePlan
@@ -53,14 +54,32 @@ def rounded(totals: Integers, grid_steps: int, saturation: int) -> Integers:
 
 
 def estimates(noisy: Sequence[Integers], plan: ReleasePlan) -> list[tuple[Estimate, ...]]:
-    """Each query's answers for every group, from the noisy totals alone."""
-    found = {
+    """Each query's answers, from the noisy totals alone: of the groups, then of each coarser grouping."""
+    found: dict[tuple[int, Total], Noisy] = {
         (drawn.level, drawn.planned.total): _as_noisy_total(steps, drawn.planned)
         for steps, drawn in zip(noisy, plan.drawn, strict=True)
     }
-    return [
-        query.query.estimate([found[0, planned.total] for planned in query.totals]) for query in plan.queries
-    ]
+    if len(plan.levels) > 1:
+        _make_consistent(found, plan)
+    answers = []
+    for query in plan.queries:
+        of_levels = [
+            query.query.estimate([found[level, planned.total] for planned in totals])
+            for level, totals in enumerate(query.levels)
+        ]
+        answers.append(tuple(one_below_another(each) for each in zip(*of_levels, strict=True)))
+    return answers
+
+
+def _make_consistent(found: dict[tuple[int, Total], Noisy], plan: ReleasePlan) -> None:
+    """Put least squares estimates in place of totals that a coarser grouping adds up."""
+    of_group = [level.of_group for level in plan.levels]
+    for query in plan.queries:
+        for totals in zip(*query.levels, strict=True):
+            places = [(level, planned.total) for level, planned in enumerate(totals)]
+            drawn = [total for place in places if isinstance(total := found[place], NoisyTotal)]
+            if places[0][1].adds_up and len(drawn) == len(places):
+                found.update(zip(places, smoothed(drawn, of_group), strict=True))
 
 
 def _as_noisy_total(steps: Integers, planned: PlannedTotal) -> NoisyTotal:

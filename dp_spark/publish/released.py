@@ -21,14 +21,14 @@ def released_table(
     release_id: str,
     revision: int,
 ) -> pa.Table:
-    """One row for each public group, in order; `estimates` stand in the order of `plan.queries`."""
-    keys = plan.keys
+    """One row for each group, then for each coarser one; `estimates` stand in the order of `plan.queries`."""
+    levels, keys = plan.levels, plan.released_keys
     constants = {
         ColumnRole.PERIOD: period_start,
         ColumnRole.RELEASE: release_id,
         ColumnRole.REVISION: revision,
     }
-    groups = iter(zip(*keys, strict=True))
+    groups = iter(zip(*keys, strict=True) if keys else [()] * len(plan.spec.group_by))
     answers = {
         (query.name, answer.suffix): found
         for query, all_found in zip(plan.queries, estimates, strict=True)
@@ -41,6 +41,9 @@ def released_table(
             return pa.array([constants[column.role]] * len(keys), kind)
         if column.role is ColumnRole.GROUP:
             return pa.array(next(groups), kind)
+        if column.role is ColumnRole.GROUPING:
+            masks = [np.full(len(level.keys), level.mask) for level in levels]
+            return pa.array(np.concatenate(masks), kind)
         assert column.query is not None  # every other column answers a query
         return _answer(answers[column.query, column.answer], column, len(keys))
 

@@ -22,6 +22,7 @@ from dp_spark.queries.measure import (
     Query,
     SmoothedTotal,
     Total,
+    one_below_another,
 )
 from dp_spark.queries.sum import Sum
 
@@ -48,4 +49,5 @@ __all__ = [
     "SmoothedTotal",
     "Sum",
     "Total",
+    "one_below_another",
 ]

@@ -188,6 +188,16 @@ class Total:
     overlap: int
     bins: int = 1
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether the total of a coarser group is the sum of its groups' totals, each of one cell."""
+        additive = self.measure.kind not in {
+            MeasureKind.UNITS,
+            MeasureKind.UNIT_VALUE,
+            MeasureKind.DISTINCT,
+        }
+        return additive and self.bins == 1
+
 
 def total_of_rows(
     name: str, measure: Measure, step: Fraction, bounds: Bounds, *, least: int, most: int
@@ -292,6 +302,22 @@ class DerivedEstimate:
 
 
 Estimate: TypeAlias = LatticeEstimate | DerivedEstimate
+
+
+def one_below_another(estimates: Sequence[Estimate]) -> Estimate:
+    """The estimates of several groupings as those of one; a single one stays as it is."""
+    if len(estimates) == 1:
+        return estimates[0]
+    parts = [each if isinstance(each, DerivedEstimate) else _off_lattice(each) for each in estimates]
+    columns = zip(*((part.value, part.std, part.low, part.high) for part in parts), strict=True)
+    return DerivedEstimate(*map(np.concatenate, columns))
+
+
+def _off_lattice(estimate: LatticeEstimate) -> DerivedEstimate:
+    grid = float(estimate.grid)
+    on_grid = (estimate.steps, estimate.low_steps, estimate.high_steps)
+    value, low, high = (np.asarray(steps * grid, dtype=np.float64) for steps in on_grid)
+    return DerivedEstimate(value, np.full(len(value), estimate.std), low, high)
 
 
 def total_estimate(total: Noisy) -> Estimate:

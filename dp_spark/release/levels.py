@@ -27,7 +27,7 @@ class Level:
 
     @property
     def mask(self) -> int:
-        """What SQL calls GROUPING_ID, but for the number of columns: bit i is 1 if column i is rolled up."""
+        """What SQL calls GROUPING_ID of the columns: the last one has bit 0, set where it is rolled up."""
         width = len(self.keys[0]) if self.keys else 0
         return sum(1 << (width - 1 - i) for i in range(width) if i not in self.columns)
 
@@ -36,6 +36,13 @@ def levels_of(spec: ReleaseSpec, keys: Sequence[tuple[str, ...]]) -> tuple[Level
     """The groups of a release, then its coarser groupings in the order of the spec's `rollup`."""
     finest = Level(tuple(range(len(spec.group_by))), tuple(keys), np.arange(len(keys)))
     return (finest, *(_rolled(keys, columns, spec) for columns in spec.rollup or ()))
+
+
+def released_keys(levels: Sequence[Level], total_label: str) -> tuple[tuple[str, ...], ...]:
+    """What the group columns of a released table hold, row by row: level by level, each in its order."""
+    return tuple(
+        tuple(total_label if part is None else part for part in key) for level in levels for key in level.keys
+    )
 
 
 def _rolled(keys: Sequence[tuple[str, ...]], columns: Sequence[str], spec: ReleaseSpec) -> Level:

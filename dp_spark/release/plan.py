@@ -11,10 +11,11 @@ from fractions import Fraction
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import NoiseTable
 from dp_spark.queries import Bounds, Query, Total
-from dp_spark.release.levels import Level, levels_of
+from dp_spark.release.levels import Level, levels_of, released_keys
 from dp_spark.release.pricing import Priced
 from dp_spark.release.spec import ReleaseSpec, contribution_bounds
 
+TOTAL_LABEL = "(all)"
 COVERAGE = Fraction(95, 100)
 DECIMAL_PRECISION = 19  # totals saturate where their unscaled value would leave 64 bits
 
@@ -24,6 +25,7 @@ class ColumnRole(StrEnum):
 
     PERIOD = "period"
     GROUP = "group"
+    GROUPING = "grouping"
     VALUE = "value"
     STD = "std"
     LOW = "low"
@@ -232,6 +234,11 @@ class ReleasePlan:
     def levels(self) -> tuple[Level, ...]:
         """The groups, and the coarser groupings of them."""
         return levels_of(self.spec, self.keys)
+
+    @property
+    def released_keys(self) -> tuple[tuple[str, ...], ...]:
+        """What the group columns hold, row by row."""
+        return released_keys(self.levels, TOTAL_LABEL) if self.spec.rollup else self.keys
 
     @property
     def bounds(self) -> Bounds:

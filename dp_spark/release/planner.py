@@ -21,6 +21,7 @@ from dp_spark.release.plan import (
 )
 from dp_spark.release.pricing import priced_totals
 from dp_spark.release.spec import (
+    GROUPING_COLUMN,
     PERIOD_COLUMN,
     RELEASE_COLUMN,
     REVISION_COLUMN,
@@ -197,6 +198,15 @@ def _output_columns(spec: ReleaseSpec, queries: Sequence[PlannedQuery]) -> tuple
         OutputColumn(name, ColumnType.STRING, ColumnRole.GROUP, f"public group: {name}, as text")
         for name in spec.group_by
     ]
+    if spec.rollup:
+        columns.append(
+            OutputColumn(
+                GROUPING_COLUMN,
+                ColumnType.INT,
+                ColumnRole.GROUPING,
+                "0 = a group; else which columns are rolled up, as SQL's GROUPING_ID says it",
+            )
+        )
     for query in queries:
         for answer in query.query.answers:
             columns += _answer_columns(query, answer)

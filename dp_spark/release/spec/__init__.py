@@ -1,7 +1,13 @@
 """What an operator writes: the spec of one release, from YAML or built in Python."""
 
 from dp_spark.guarantee import Every
-from dp_spark.release.spec.columns import PERIOD_COLUMN, RELEASE_COLUMN, REVISION_COLUMN, output_columns
+from dp_spark.release.spec.columns import (
+    GROUPING_COLUMN,
+    PERIOD_COLUMN,
+    RELEASE_COLUMN,
+    REVISION_COLUMN,
+    output_columns,
+)
 from dp_spark.release.spec.expressions import DerivedColumn
 from dp_spark.release.spec.groups import MAX_GROUP_KEYS, GroupsSpec
 from dp_spark.release.spec.load import load_spec, parse_spec, spec_from_canonical
@@ -28,6 +34,7 @@ from dp_spark.release.spec.writing import spec_yaml
 
 __all__ = [
     "FROM_BUDGET",
+    "GROUPING_COLUMN",
     "MAX_GROUP_KEYS",
     "PERIOD_COLUMN",
     "RELEASE_COLUMN",

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dp_spark.release.problems import Place, Problem, path_text, shown
 
 PERIOD_COLUMN, RELEASE_COLUMN, REVISION_COLUMN = "period_start", "release_id", "revision"
+GROUPING_COLUMN = "grouping_id"
 STD_SUFFIX, LOW_SUFFIX, HIGH_SUFFIX = "_std", "_low", "_high"
 
 
@@ -18,7 +19,8 @@ def column_problems(group_by: Sequence[str], queries: Sequence[str]) -> Iterator
 
     Case makes no difference: Spark and warehouses fold it.
     """
-    writers = dict.fromkeys((PERIOD_COLUMN, RELEASE_COLUMN, REVISION_COLUMN), "the release itself")
+    own = (PERIOD_COLUMN, GROUPING_COLUMN, RELEASE_COLUMN, REVISION_COLUMN)
+    writers = dict.fromkeys(own, "the release itself")
     wanted: list[tuple[Place, str, tuple[str, ...]]] = [
         (("group_by", i), column, (column,)) for i, column in enumerate(group_by)
     ]
