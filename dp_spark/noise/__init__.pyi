@@ -20,7 +20,7 @@ from .floor import variance_floor
 from .freezing import freeze
 from .geometric import GeometricTable, pure_epsilon_table
 from .hyperbolic import Hyperbolic
-from .joint import Choice, calibrate_jointly, expected_std, expected_variance, least_variance_jointly
+from .joint import Choice, Fixed, calibrate_jointly, expected_std, expected_variance, least_variance_jointly
 from .keystream import cell_ids, derive_key, encode_label, fingerprint, words
 from .lattice import Mass, NoiseTable
 from .names import FAMILIES, family_named
@@ -38,6 +38,7 @@ __all__ = [
     "Custom",
     "Denoised",
     "Family",
+    "Fixed",
     "Gaussian",
     "GeometricTable",
     "Hyperbolic",

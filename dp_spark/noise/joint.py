@@ -17,11 +17,12 @@ from dp_spark.noise.hyperbolic import Hyperbolic
 from dp_spark.noise.lattice import NoiseTable
 from dp_spark.noise.neighbours import Part
 from dp_spark.noise.one_scale import certified, searched
-from dp_spark.noise.request import Found, Request, Shape, checked
+from dp_spark.noise.request import Fixed, Found, Request, Shape, checked
 
 __all__ = [
     "FIRST_FAMILIES",
     "Choice",
+    "Fixed",
     "Part",
     "calibrate_jointly",
     "expected_std",
@@ -71,32 +72,43 @@ def calibrate_jointly(
     *,
     horizon: int = 1,
     cut_share: float = CUT_SHARE,
+    fixed: Sequence[Fixed] = (),
 ) -> tuple[NoiseTable, ...]:
     """Tables of one family, one for each part, that together meet the guarantee `horizon` times over.
 
     Scales are lambda * sensitivity / weight for the one lambda at which the composed delta of the frozen
     tables is at most the wanted one and, within 1e-3, equal to it; or at which lambda is within 1e-6 of one
     that fails, where the profile is steeper than that. `cut_share` of delta may go to the cut of the tails.
+    Tables in `fixed` are drawn beside them, as often, and have their part of the guarantee.
 
     Raises:
         PlanRefused: a parameter is out of range, or no tables of a reasonable size meet the guarantee.
     """
-    request = checked(parts, guarantee, horizon)
+    request = checked(parts, guarantee, horizon, fixed)
     shape = Shape(family, cut_share)
     return certified(searched(shape, request), request)
 
 
-def least_variance_jointly(parts: Sequence[Part], guarantee: PrivacyGuarantee, *, horizon: int = 1) -> Choice:
+def least_variance_jointly(
+    parts: Sequence[Part],
+    guarantee: PrivacyGuarantee,
+    *,
+    horizon: int = 1,
+    cut_share: float | None = None,
+    fixed: Sequence[Fixed] = (),
+) -> Choice:
     """The tables of `calibrate_jointly` for the family, shape and cut of least mean relative variance.
 
     Each variance counts relative to (sensitivity / weight)^2. Laplace, logistic, Gaussian, Subbotin,
     hyperbolic and their truncations compete; the first of them that frozen tables certify is the winner.
+    With a `cut_share`, all of them are cut to spend that share of delta, and tables are as short as that
+    makes them. `fixed` as in `calibrate_jointly`.
 
     Raises:
         PlanRefused: as in `calibrate_jointly`, if no family has tables that fit.
     """
-    request = checked(parts, guarantee, horizon)
-    ranking = sorted(_candidates(request), key=lambda found: found.variance)
+    request = checked(parts, guarantee, horizon, fixed)
+    ranking = sorted(_candidates(request, cut_share), key=_variance_of)
     refusals: list[PlanRefused] = []
     for winner in ranking:
         try:
@@ -145,8 +157,9 @@ def expected_variance(
     return min(variances)
 
 
-def _candidates(request: Request) -> list[Found]:
+def _candidates(request: Request, cut_share: float | None) -> list[Found]:
     """Every shape tried: the first families, the best of each kind refined, and the leading ones cut."""
+    first = CUT_SHARE if cut_share is None else cut_share
     found: list[Found] = []
     refusals: list[PlanRefused] = []
 
@@ -158,7 +171,7 @@ def _candidates(request: Request) -> list[Found]:
                 except PlanRefused as refusal:
                     refusals.append(refusal)
 
-    attempt(Shape(family) for family in FIRST_FAMILIES)
+    attempt(Shape(family, first) for family in FIRST_FAMILIES)
     if not found:
         raise refusals[0]
     for finer in (1, 2, 4):
@@ -167,7 +180,10 @@ def _candidates(request: Request) -> list[Found]:
             alike = [one for one in found if isinstance(one.shape.family, kind)]
             nearest = min(alike, key=_variance_of, default=None)
             if nearest and nearest.variance < (1 + 0.1 / finer) * best:
-                attempt(map(Shape, _neighbours(nearest.shape.family, finer)), nearest.scale)
+                near = _neighbours(nearest.shape.family, finer)
+                attempt((Shape(family, first) for family in near), nearest.scale)
+    if cut_share is not None:
+        return found
     leading = sorted(found, key=_variance_of)[:2]
     laplace = [one for one in found if one.shape.kind == "laplace" and one not in leading]
     for one in leading + laplace:

@@ -119,6 +119,12 @@ class NoiseTable:
             raise ValueError(f"coverage = {coverage} must lie in (0, 1]")
         return self.quantile((1 + Fraction(coverage)) / 2)
 
+    def tail(self, least: int) -> Fraction:
+        """P(noise >= least), exactly."""
+        if least <= 0:
+            return 1 - self.tail(1 - least)
+        return Fraction(wide.total(self.weights[least:]), TOTAL)
+
     def privacy_delta(self, epsilon: Fraction | float) -> float:
         """An upper bound of delta at `epsilon` >= 0 for one unit: all its cells, both directions.
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from dp_spark.errors import PlanRefused
 from dp_spark.noise.accountant import fft_delta
-from dp_spark.noise.composition import PRECISION
+from dp_spark.noise.composition import PRECISION, slot_laws
 from dp_spark.noise.cutting import COARSE_STEPS, support_within, tail_masses
 from dp_spark.noise.families import Family
 from dp_spark.noise.freezing import freeze, step_below
 from dp_spark.noise.lattice import NoiseTable
 from dp_spark.noise.losses import Repeated, loss_law, mirrored
-from dp_spark.noise.neighbours import Case, Part, worst_cases, worst_delta
-from dp_spark.noise.request import Found, Request, Shape
+from dp_spark.noise.neighbours import Case, Part, case_slots, worst_cases, worst_delta
+from dp_spark.noise.request import Fixed, Found, Request, Shape
 from dp_spark.noise.tails import Floats
 
 _SEARCH_PRECISION = 4e-3
@@ -40,8 +40,8 @@ def _search(shape: Shape, request: Request, start: float) -> Found:
     """
     tails = _tails(shape, request)
     coarse = [_coarse(part, start) for part in request.parts]
-    cases = worst_cases(coarse, request.horizon)
-    draws = [_draws(case, coarse) for case in dict.fromkeys((cases[0], cases[-1]))]
+    cases = worst_cases([*coarse, *(each.part for each in request.fixed)], request.horizon)
+    draws = [_draws(case, coarse, request.fixed) for case in dict.fromkeys((cases[0], cases[-1]))]
     noises = dict.fromkeys(map(_noise, coarse))
 
     def delta_at(scale: float) -> float:
@@ -66,7 +66,7 @@ def certified(found: Found, request: Request) -> tuple[NoiseTable, ...]:
     family, tails = found.shape.family, _tails(found.shape, request)
     noises = dict.fromkeys(map(_noise, request.parts))
     supports = {each: _support(tails, found.scale * each.per_scale, each.farthest) for each in noises}
-    rest = [_draws(case, request.parts) for case in request.cases]
+    rest = [_draws(case, request.parts, request.fixed) for case in request.cases]
     looked_at: list[_Draws] = []
 
     def delta_at(scale: float, draws: Sequence[_Draws], precision: float = PRECISION) -> float:
@@ -82,7 +82,7 @@ def certified(found: Found, request: Request) -> tuple[NoiseTable, ...]:
         scale = _least(lambda at: delta_at(at, looked_at), goal, scale, within=_WITHIN, finest=2e-9)
     for attempt in range(_ATTEMPTS):
         tables = _frozen(family, scale, supports, request.parts)
-        if worst_delta(tables, request.parts, request.epsilon, times=request.horizon) <= request.delta:
+        if _delta_of(tables, request) <= request.delta:
             return tables
         scale *= 1 + 4.0**attempt * 1e-7
     raise PlanRefused(
@@ -90,6 +90,14 @@ def certified(found: Found, request: Request) -> tuple[NoiseTable, ...]:
         f"epsilon = {request.epsilon:g} with delta = {request.delta:g} over {request.draws} draws is finer"
         " than noise of 128 bits, composed, can prove",
         way_out="take a larger delta (above 1e-12) or a shorter horizon",
+    )
+
+
+def _delta_of(tables: Sequence[NoiseTable], request: Request) -> float:
+    """What frozen tables come to, together with those that are fixed."""
+    beside = [each.table for each in request.fixed], [each.part for each in request.fixed]
+    return worst_delta(
+        [*tables, *beside[0]], [*request.parts, *beside[1]], request.epsilon, times=request.horizon
     )
 
 
@@ -106,20 +114,28 @@ class _Noise(NamedTuple):
         return self.sensitivity / self.weight
 
 
-_Draws = dict[tuple[_Noise, int], int]  # of each noise and shift, how many independent losses
+_Counts = dict[tuple[_Noise, int], int]  # of each noise and shift, how many independent losses
+
+
+class _Draws(NamedTuple):
+    """The losses of one case: of noises to be scaled, and of tables that are fixed."""
+
+    counts: _Counts
+    fixed: tuple[Repeated, ...]
 
 
 def _noise(part: Part) -> _Noise:
     return _Noise(part.sensitivity, part.weight, part.farthest)
 
 
-def _draws(case: Case, parts: Sequence[Part]) -> _Draws:
-    draws: _Draws = {}
-    for part, moves in zip(parts, case, strict=True):
+def _draws(case: Case, parts: Sequence[Part], fixed: Sequence[Fixed]) -> _Draws:
+    counts: _Counts = {}
+    for part, moves in zip(parts, case[: len(parts)], strict=True):
         for moved in moves:
             key = _noise(part), moved.shift
-            draws[key] = draws.get(key, 0) + moved.cells
-    return draws
+            counts[key] = counts.get(key, 0) + moved.cells
+    slots = case_slots(case[len(parts) :], [each.table for each in fixed])
+    return _Draws(counts, tuple(slot_laws(slots)))
 
 
 def _worst(draws: Sequence[_Draws], logs: Mapping[_Noise, Floats], epsilon: float, precision: float) -> float:
@@ -127,12 +143,12 @@ def _worst(draws: Sequence[_Draws], logs: Mapping[_Noise, Floats], epsilon: floa
     if len(draws) > 1 and precision < _SEARCH_PRECISION:
         rough = [_worst([one], logs, epsilon, _SEARCH_PRECISION) for one in draws]
         draws = [one for one, delta in zip(draws, rough, strict=True) if delta * 1.02 >= max(rough)]
-    laws = {key: loss_law(logs[key[0]], key[1]) for key in dict.fromkeys(key for one in draws for key in one)}
+    keys = dict.fromkeys(key for one in draws for key in one.counts)
+    laws = {key: loss_law(logs[key[0]], key[1]) for key in keys}
+    scaled = [[Repeated(laws[key], times) for key, times in one.counts.items()] for one in draws]
     return max(
-        fft_delta(
-            [Repeated(laws[key], times) for key, times in one.items()], epsilon, precision=precision
-        ).upper
-        for one in draws
+        fft_delta([*free, *one.fixed], epsilon, precision=precision).upper
+        for free, one in zip(scaled, draws, strict=True)
     )
 
 

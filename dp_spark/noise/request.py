@@ -3,12 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise.cutting import CUT_SHARE
 from dp_spark.noise.demand import checked_count, checked_delta, checked_epsilon
 from dp_spark.noise.families import Family
+from dp_spark.noise.lattice import NoiseTable
 from dp_spark.noise.neighbours import Case, Part, worst_cases
 
 
@@ -31,15 +33,32 @@ class Shape:
         return self.name.partition("(")[0]
 
 
+class Fixed(NamedTuple):
+    """A table that is what it is, and what one unit moves of what it is added to."""
+
+    table: NoiseTable
+    part: Part
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What `horizon` releases of all parts have to meet together, checked; `cases` is what moves in all."""
+    """What `horizon` releases of all parts have to meet together, checked.
+
+    Attributes:
+        parts: whose tables are wanted.
+        epsilon: of the guarantee.
+        delta: of the guarantee.
+        horizon: how many releases.
+        cases: what moves in all of them: of each part, then of each part of `fixed`.
+        fixed: tables that are drawn beside them and are what they are, with their parts.
+    """
 
     parts: tuple[Part, ...]
     epsilon: float
     delta: float
     horizon: int
     cases: tuple[Case, ...]
+    fixed: tuple[Fixed, ...] = ()
 
     @property
     def draws(self) -> int:
@@ -51,7 +70,7 @@ class Request:
         squares = max(
             sum(
                 moved.cells * (moved.shift / part.sensitivity * part.weight) ** 2
-                for part, moves in zip(self.parts, case, strict=True)
+                for part, moves in zip(self.parts, case[: len(self.parts)], strict=True)
                 for moved in moves
             )
             for case in self.cases
@@ -69,7 +88,9 @@ class Found:
     variance: float
 
 
-def checked(parts: Sequence[Part], guarantee: PrivacyGuarantee, horizon: int) -> Request:
+def checked(
+    parts: Sequence[Part], guarantee: PrivacyGuarantee, horizon: int, fixed: Sequence[Fixed] = ()
+) -> Request:
     """The request of a caller.
 
     Raises:
@@ -79,4 +100,5 @@ def checked(parts: Sequence[Part], guarantee: PrivacyGuarantee, horizon: int) ->
         raise PlanRefused("parts_missing", "there is no total to plan", way_out="ask at least one query")
     checked_count("horizon", horizon, way_out="give the number of releases that the budget is for")
     epsilon, delta = checked_epsilon(guarantee.epsilon), checked_delta(guarantee.delta)
-    return Request(tuple(parts), float(epsilon), float(delta), horizon, worst_cases(parts, horizon))
+    cases = worst_cases([*parts, *(each.part for each in fixed)], horizon)
+    return Request(tuple(parts), float(epsilon), float(delta), horizon, cases, tuple(fixed))
