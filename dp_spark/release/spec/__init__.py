@@ -3,7 +3,8 @@
 from dp_spark.guarantee import Every
 from dp_spark.release.spec.columns import PERIOD_COLUMN, RELEASE_COLUMN, REVISION_COLUMN, output_columns
 from dp_spark.release.spec.expressions import DerivedColumn
-from dp_spark.release.spec.groups import MAX_GROUP_KEYS, GroupsSpec
+from dp_spark.release.spec.groups import MAX_GROUP_KEYS, GroupsSpec, PrivateGroups, PublicTable, used_labels
+from dp_spark.release.spec.listed import Axis, FileAxis
 from dp_spark.release.spec.load import load_spec, parse_spec, spec_from_canonical
 from dp_spark.release.spec.queries import ColumnQuerySpec, CountingQuerySpec, QuerySpec
 from dp_spark.release.spec.release import (
@@ -17,11 +18,13 @@ from dp_spark.release.spec.release import (
 from dp_spark.release.spec.unit import BoundsSpec, UnitSpec, contribution_bounds
 from dp_spark.release.spec.values import (
     FROM_BUDGET,
+    AsOf,
     Clamp,
     InputFormat,
     Missing,
     PoolKind,
     QueryKind,
+    Selection,
     SinkKind,
 )
 from dp_spark.release.spec.writing import spec_yaml
@@ -32,6 +35,8 @@ __all__ = [
     "PERIOD_COLUMN",
     "RELEASE_COLUMN",
     "REVISION_COLUMN",
+    "AsOf",
+    "Axis",
     "BoundsSpec",
     "BudgetSpec",
     "Clamp",
@@ -39,6 +44,7 @@ __all__ = [
     "CountingQuerySpec",
     "DerivedColumn",
     "Every",
+    "FileAxis",
     "FrameInput",
     "GroupsSpec",
     "InputFormat",
@@ -46,9 +52,12 @@ __all__ = [
     "Missing",
     "PeriodSpec",
     "PoolKind",
+    "PrivateGroups",
+    "PublicTable",
     "QueryKind",
     "QuerySpec",
     "ReleaseSpec",
+    "Selection",
     "SinkKind",
     "SinkSpec",
     "UnitSpec",
@@ -58,4 +67,5 @@ __all__ = [
     "parse_spec",
     "spec_from_canonical",
     "spec_yaml",
+    "used_labels",
 ]
