@@ -99,6 +99,13 @@ def word_of(words: Iterable[W]) -> Callable[[object], W]:
     return read
 
 
+def read_truth(value: object) -> bool:
+    """Whether a claim holds: `true` or `false`."""
+    if value not in ("true", "false", True, False) or not isinstance(value, str | bool):
+        raise wrong(value, "is neither true nor false", allowed="true | false", way_out="write true or false")
+    return value in ("true", True)
+
+
 def name_like(pattern: str, way_out: str) -> Callable[[object], str]:
     """A reader of names that match a pattern."""
     name = re.compile(pattern)

@@ -9,7 +9,8 @@ from dp_spark.release.spec.columns import (
     output_columns,
 )
 from dp_spark.release.spec.expressions import DerivedColumn
-from dp_spark.release.spec.groups import MAX_GROUP_KEYS, GroupsSpec
+from dp_spark.release.spec.groups import MAX_GROUP_KEYS, GroupsSpec, PrivateGroups, PublicTable, used_labels
+from dp_spark.release.spec.listed import Axis, FileAxis
 from dp_spark.release.spec.load import load_spec, parse_spec, spec_from_canonical
 from dp_spark.release.spec.queries import ColumnQuerySpec, CountingQuerySpec, QuerySpec
 from dp_spark.release.spec.release import (
@@ -23,11 +24,13 @@ from dp_spark.release.spec.release import (
 from dp_spark.release.spec.unit import BoundsSpec, UnitSpec, contribution_bounds
 from dp_spark.release.spec.values import (
     FROM_BUDGET,
+    AsOf,
     Clamp,
     InputFormat,
     Missing,
     PoolKind,
     QueryKind,
+    Selection,
     SinkKind,
 )
 from dp_spark.release.spec.writing import spec_yaml
@@ -39,6 +42,8 @@ __all__ = [
     "PERIOD_COLUMN",
     "RELEASE_COLUMN",
     "REVISION_COLUMN",
+    "AsOf",
+    "Axis",
     "BoundsSpec",
     "BudgetSpec",
     "Clamp",
@@ -46,6 +51,7 @@ __all__ = [
     "CountingQuerySpec",
     "DerivedColumn",
     "Every",
+    "FileAxis",
     "FrameInput",
     "GroupsSpec",
     "InputFormat",
@@ -53,9 +59,12 @@ __all__ = [
     "Missing",
     "PeriodSpec",
     "PoolKind",
+    "PrivateGroups",
+    "PublicTable",
     "QueryKind",
     "QuerySpec",
     "ReleaseSpec",
+    "Selection",
     "SinkKind",
     "SinkSpec",
     "UnitSpec",
@@ -65,4 +74,5 @@ __all__ = [
     "parse_spec",
     "spec_from_canonical",
     "spec_yaml",
+    "used_labels",
 ]

@@ -17,7 +17,8 @@ from dp_spark.release.problems import Place, Problem, Wrong, path_text, shown, w
 from dp_spark.release.reading import read_list, word_of
 from dp_spark.release.spec.columns import column_problems
 from dp_spark.release.spec.expressions import Condition, DerivedColumn, derive_problems, read_derive
-from dp_spark.release.spec.groups import Axis, GroupsSpec, group_problems
+from dp_spark.release.spec.groups import GroupsSpec, group_problems
+from dp_spark.release.spec.listed import Axis
 from dp_spark.release.spec.part import Part
 from dp_spark.release.spec.queries import ColumnQuerySpec, QuerySpec, read_query
 from dp_spark.release.spec.rollup import Rollup, read_rollup, rollup_problems
@@ -149,7 +150,12 @@ class ReleaseSpec(Part, frozen=True):
         problems = [
             *column_problems(self.group_by, [query.name for query in self.queries]),
             *derive_problems(self.derive or (), self._never_derived()),
-            *group_problems(self.groups, list(self.group_by)),
+            *group_problems(
+                self.groups,
+                self.group_by,
+                [query.kind for query in self.queries],
+                rolled=self.rollup is not None,
+            ),
             *rollup_problems(self.rollup or (), self.group_by),
             *unit_problems(self.unit, self.bounds, self.period.every if self.period else None),
             *_clamp_problems(self),
@@ -180,8 +186,18 @@ class ReleaseSpec(Part, frozen=True):
         )
 
     def group_keys(self) -> tuple[tuple[str, ...], ...]:
-        """The public groups in code point order, each with its values in the order of `group_by`."""
-        axes = {each.column: each.values for each in self.groups.axes}
+        """The public groups in code point order, each with its values in the order of `group_by`.
+
+        Raises:
+            PlanRefused: the spec does not list them: a run reads or selects them, and its plan has them.
+        """
+        if not self.groups.in_spec:
+            raise PlanRefused(
+                "groups_not_listed",
+                f"groups.{self.groups.source} of release {self.release} is read by a run, not by the spec",
+                way_out="run it, or list the groups as groups: {public: [..]}",
+            )
+        axes = {each.column: each.values for each in self.groups.axes if isinstance(each, Axis)}
         return tuple(product(*(axes[column] for column in self.group_by))) if axes else self.groups.keys
 
     def canonical_json(self) -> str:
@@ -226,10 +242,8 @@ def _path_problems(spec: ReleaseSpec) -> Iterator[Problem]:
 def plain(value: object) -> object:
     """What JSON does not know, in terms of what it does."""
     match value:
-        case GroupsSpec(public=[Axis(values=values)]):  # the same groups as a list of them
-            return {"public": [(each,) for each in values]}
-        case GroupsSpec(public=[Axis(), *_]):
-            return {"public": {each.column: each.values for each in value.axes}}
+        case GroupsSpec():
+            return value.written()
         case UnitSpec(is_row=True):
             return {"row": "true"}
         case Part():

@@ -10,11 +10,12 @@ from pydantic import BeforeValidator
 
 from dp_spark.errors import PlanRefused
 from dp_spark.noise import FAMILIES, family_named
-from dp_spark.release.problems import nearest, wrong
+from dp_spark.release.problems import Wrong, nearest, wrong
 from dp_spark.release.reading import (
     decimal_number,
     exact_number,
     name_like,
+    read_normal_text,
     read_path,
     read_text,
     whole_number,
@@ -65,6 +66,19 @@ class SinkKind(StrEnum):
     PARQUET = "parquet"
 
 
+class AsOf(StrEnum):
+    """When rows of a public table have to be valid to be groups."""
+
+    PERIOD_END = "period_end"
+
+
+class Selection(StrEnum):
+    """How groups are selected privately."""
+
+    OPTIMAL = "optimal"  # the most groups that (epsilon, delta) allows
+    THRESHOLD = "threshold"  # those whose noisy number of units, which is released, is large enough
+
+
 class PoolKind(StrEnum):
     """What a pool of an account adds up."""
 
@@ -96,6 +110,20 @@ def read_noise(value: object) -> str:
         raise wrong(value, refusal.message, allowed=_NOISE, way_out=refusal.way_out) from None
 
 
+def read_as_of(value: object) -> AsOf:
+    """The end of the period: no other time is offered."""
+    try:
+        return word_of(AsOf)(value)
+    except Wrong:
+        raise wrong(
+            value,
+            "is not offered: to read a table as it was (time travel) is not offered yet",
+            allowed=AsOf.PERIOD_END,
+            way_out=f"write as_of: {AsOf.PERIOD_END} with valid_from and valid_to, or name a view of that "
+            "version as the table",
+        ) from None
+
+
 @cache
 def _time_zones() -> frozenset[str]:
     return frozenset(available_timezones() - _NO_ZONES)
@@ -120,7 +148,17 @@ QueryName = Annotated[
 Population = Annotated[
     str, BeforeValidator(name_like("[A-Za-z0-9_.-]{1,128}", "use only letters, digits, '_', '.' and '-'"))
 ]
+TableName = Annotated[
+    str,
+    BeforeValidator(
+        name_like(
+            r"([A-Za-z0-9_]+|`[^`]+`)(\.([A-Za-z0-9_]+|`[^`]+`)){0,3}",
+            "write a table or view of the catalog: stations, public.stations, `a-catalog`.public.stations",
+        )
+    ),
+]
 Column = Annotated[str, BeforeValidator(read_text)]
+Label = Annotated[str, BeforeValidator(read_normal_text)]
 Location = Annotated[str, BeforeValidator(read_path)]
 TimeZone = Annotated[str, BeforeValidator(_read_time_zone)]
 OnMissing = Annotated[Missing, BeforeValidator(word_of(Missing))]

@@ -41,7 +41,7 @@ def _flow(value: object) -> str:
         case str():
             return _scalar(value)
         case int():
-            return str(value)
+            return str(value).lower()  # True and False among them
         case Fraction():
             return _number(value)
         case Mapping():
