@@ -7,6 +7,7 @@ from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import (
     Family,
+    Fixed,
     NoiseTable,
     Part,
     calibrate_jointly,
@@ -15,6 +16,7 @@ from dp_spark.noise import (
     tightest_table,
     variance_floor,
 )
+from dp_spark.noise.cutting import CUT_SHARE
 from dp_spark.noise.joint import FIRST_FAMILIES
 from dp_spark.release.plan import NoiseDecision
 from dp_spark.release.spec.values import AUTO_NOISE
@@ -30,20 +32,31 @@ def families_of(noise: str) -> tuple[Family, ...]:
 
 
 def decided_noise(
-    noise: str, parts: Sequence[Part], guarantee: PrivacyGuarantee, horizon: int = 1
+    noise: str,
+    parts: Sequence[Part],
+    guarantee: PrivacyGuarantee,
+    horizon: int = 1,
+    *,
+    fixed: Sequence[Fixed] = (),
+    cut_share: float | None = None,
 ) -> tuple[tuple[NoiseTable, ...], NoiseDecision]:
     """A table for each part, certified together for `horizon` releases, and the reasons.
+
+    `fixed` tables are drawn beside them; with a `cut_share` of delta, tables are cut as short as that allows.
 
     Raises:
         PlanRefused: no tables of a reasonable size meet the guarantee.
     """
     if noise != AUTO_NOISE:
-        tables = calibrate_jointly(family_named(noise), parts, guarantee, horizon=horizon)
-        floor = _over_floor(tables, parts, guarantee) if horizon == 1 else None
+        cut = CUT_SHARE if cut_share is None else cut_share
+        tables = calibrate_jointly(
+            family_named(noise), parts, guarantee, horizon=horizon, cut_share=cut, fixed=fixed
+        )
+        floor = _over_floor(tables, parts, guarantee) if horizon == 1 and not fixed else None
         return tables, NoiseDecision(noise, over_floor=floor)
-    choice = least_variance_jointly(parts, guarantee, horizon=horizon)
+    choice = least_variance_jointly(parts, guarantee, horizon=horizon, cut_share=cut_share, fixed=fixed)
     tables, family = choice.tables, choice.family
-    if horizon > 1:
+    if horizon > 1 or fixed:
         return tables, NoiseDecision(family, choice.runner_up, choice.ratio)
     if _is_one_cell(parts) and parts[0].sensitivity == 1:
         tightest = _tightest(guarantee)

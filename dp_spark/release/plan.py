@@ -9,10 +9,11 @@ from enum import StrEnum
 from fractions import Fraction
 
 from dp_spark.guarantee import PrivacyGuarantee
-from dp_spark.noise import NoiseTable
+from dp_spark.noise import Fixed, NoiseTable
 from dp_spark.queries import Bounds, Query, Total
 from dp_spark.release.levels import Level, levels_of, released_keys
 from dp_spark.release.pricing import Priced
+from dp_spark.release.selection import GroupSelection, as_fixed
 from dp_spark.release.spec import ReleaseSpec, contribution_bounds
 
 TOTAL_LABEL = "(all)"
@@ -211,6 +212,7 @@ class ReleasePlan:
         columns: of the released table.
         share: of a budget; None where the spec states the guarantee of one release.
         listed: the groups, where a run has read or selected them; None where the spec lists them.
+        selection: what selects private groups; None where they are public.
     """
 
     spec: ReleaseSpec
@@ -219,6 +221,7 @@ class ReleasePlan:
     columns: tuple[OutputColumn, ...]
     share: BudgetShare | None = None
     listed: tuple[tuple[str, ...], ...] | None = None
+    selection: GroupSelection | None = None
 
     @property
     def guarantee(self) -> PrivacyGuarantee:
@@ -258,4 +261,10 @@ class ReleasePlan:
     @property
     def tables(self) -> Mapping[str, NoiseTable]:
         """The noise tables by digest."""
-        return {drawn.planned.table.digest: drawn.planned.table for drawn in self.drawn}
+        return {each.table.digest: each.table for each in self.draws}
+
+    @property
+    def draws(self) -> tuple[Fixed, ...]:
+        """Everything that noise is drawn for, with what one unit moves of it: what the release costs."""
+        totals = (Fixed(each.planned.table, each.planned.priced.part) for each in self.drawn)
+        return (*totals, *as_fixed(self.selection))

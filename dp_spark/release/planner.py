@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
-from dp_spark.noise import NoiseTable, Part, epsilon_alone, slots_epsilon, worst_cases
+from dp_spark.noise import Fixed, NoiseTable, Part, epsilon_alone, slots_epsilon, worst_cases
 from dp_spark.noise.neighbours import case_slots
 from dp_spark.queries import Answer, Bounds, ClampedColumn, Count, Ids, Mean, Query, Sum
 from dp_spark.release.deciding import decided_noise, families_of
@@ -20,6 +20,13 @@ from dp_spark.release.plan import (
     ReleasePlan,
 )
 from dp_spark.release.pricing import priced_totals
+from dp_spark.release.selection import (
+    DELTA_SHARE,
+    GroupSelection,
+    as_fixed,
+    selecting_part,
+    selecting_table,
+)
 from dp_spark.release.spec import (
     GROUPING_COLUMN,
     PERIOD_COLUMN,
@@ -29,6 +36,7 @@ from dp_spark.release.spec import (
     ColumnQuerySpec,
     QuerySpec,
     ReleaseSpec,
+    Selection,
     contribution_bounds,
     output_columns,
 )
@@ -83,8 +91,11 @@ def _planned(spec: ReleaseSpec, guarantee: PrivacyGuarantee, horizon: int | None
     totals, apart = [total for _, total in places], [level > 0 for level, _ in places]
     priced = priced_totals(totals, spec.neighbours, guarantee, families_of(spec.noise), times, apart)
     parts = [each.part for each in priced]
-    tables, decision = decided_noise(spec.noise, parts, guarantee, times)
-    share = None if horizon is None else _share(tables, parts, guarantee, horizon)
+    selection = _own_selection(spec, parts, guarantee, times)
+    fixed, cut_share = as_fixed(selection), _cut_share(spec)
+    tables, decision = decided_noise(spec.noise, parts, guarantee, times, fixed=fixed, cut_share=cut_share)
+    drawn = [*map(Fixed, tables, parts), *fixed]
+    share = None if horizon is None else _share(drawn, guarantee, horizon)
     one = guarantee if share is None else share.each
     alone = {
         (table, part): epsilon_alone(table, part, one.delta)
@@ -106,7 +117,9 @@ def _planned(spec: ReleaseSpec, guarantee: PrivacyGuarantee, horizon: int | None
             tuple(planned[level, total] for total in totals) for level, totals in enumerate(totals_of_levels)
         )
         queries.append(PlannedQuery(entry.name, entry.kind, query, of_groups, tuple(rolled)))
-    return ReleasePlan(spec, decision, tuple(queries), _output_columns(spec, queries), share)
+    selection = selection or _shared_selection(spec, queries)
+    columns = _output_columns(spec, queries)
+    return ReleasePlan(spec, decision, tuple(queries), columns, share, selection=selection)
 
 
 def level_bounds(spec: ReleaseSpec) -> tuple[Bounds, ...]:
@@ -122,14 +135,41 @@ def level_bounds(spec: ReleaseSpec) -> tuple[Bounds, ...]:
     return (bounds, *coarser)
 
 
-def _share(
-    tables: Sequence[NoiseTable], parts: Sequence[Part], whole: PrivacyGuarantee, horizon: int
-) -> BudgetShare:
+def _own_selection(
+    spec: ReleaseSpec, parts: Sequence[Part], guarantee: PrivacyGuarantee, times: int
+) -> GroupSelection | None:
+    """What selects private groups by noise of its own."""
+    private = spec.groups.private
+    if private is None or private.select is Selection.THRESHOLD:
+        return None
+    part = selecting_part(contribution_bounds(spec.unit, spec.bounds), spec.neighbours)
+    table = selecting_table(part, parts, guarantee, times)
+    return GroupSelection(table, part, private.min_units, shared=False)
+
+
+def _cut_share(spec: ReleaseSpec) -> float | None:
+    """Of delta, for the cut of all noise: large where noise of an ids query selects, and has to be short."""
+    private = spec.groups.private
+    shared = private is not None and private.select is Selection.THRESHOLD
+    return float(DELTA_SHARE) if shared else None
+
+
+def _shared_selection(spec: ReleaseSpec, queries: Sequence[PlannedQuery]) -> GroupSelection | None:
+    """What selects private groups by the noise of an ids query."""
+    private = spec.groups.private
+    if private is None or private.select is not Selection.THRESHOLD:
+        return None
+    (units,) = next(query.totals for query in queries if isinstance(query.query, Ids))
+    return GroupSelection(units.table, units.priced.part, private.min_units, shared=True)
+
+
+def _share(drawn: Sequence[Fixed], whole: PrivacyGuarantee, horizon: int) -> BudgetShare:
     """What one release keeps by itself: its epsilon, rounded up to 1e-6, at 1 / horizon of the delta."""
     if horizon == 1:
         return BudgetShare(whole, horizon, whole)
     delta = whole.delta / horizon
-    epsilon = slots_epsilon([case_slots(case, tables) for case in worst_cases(parts)], float(delta))
+    tables, cases = [each.table for each in drawn], worst_cases([each.part for each in drawn])
+    epsilon = slots_epsilon([case_slots(case, tables) for case in cases], float(delta))
     if not math.isfinite(epsilon):
         raise PlanRefused(
             "share_without_epsilon",

@@ -22,7 +22,7 @@ DELTA_SHARE = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class GroupSelection:
     """Which groups a release has, by the noisy number of their units.
 
     Attributes:
@@ -93,7 +93,7 @@ def _last_mass(epsilon: float, support: int) -> float:
     return math.exp(-epsilon * support) / inner
 
 
-def as_fixed(selection: Selection | None) -> tuple[Fixed, ...]:
+def as_fixed(selection: GroupSelection | None) -> tuple[Fixed, ...]:
     """What totals are calibrated beside: nothing where the noise is a total's own."""
     if selection is None or selection.shared:
         return ()

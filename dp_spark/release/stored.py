@@ -21,6 +21,7 @@ from dp_spark.release.plan import (
 )
 from dp_spark.release.planner import query_of
 from dp_spark.release.pricing import Form, Priced
+from dp_spark.release.selection import GroupSelection
 from dp_spark.release.spec import spec_from_canonical
 
 FORMAT = 2
@@ -38,6 +39,13 @@ def plan_to_bytes(plan: ReleasePlan) -> bytes:
         ],
         "columns": [_column_to_json(column) for column in plan.columns],
     }
+    if plan.selection is not None:
+        document["selection"] = {
+            "table": plan.selection.table.digest,
+            "part": asdict(plan.selection.part),
+            "min_units": plan.selection.min_units,
+            "shared": plan.selection.shared,
+        }
     if plan.share is not None:
         document["share"] = _share_to_json(plan.share)
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
@@ -63,7 +71,21 @@ def plan_from_bytes(body: bytes, tables: Mapping[str, bytes]) -> ReleasePlan:
         queries.append(PlannedQuery(entry.name, entry.kind, query_of(entry, spec), of_groups, tuple(rolled)))
     decision = NoiseDecision(**document["noise"])
     columns = tuple(map(_column_from_json, document["columns"]))
-    return ReleasePlan(spec, decision, tuple(queries), columns, _share_from_json(document.get("share")))
+    share = _share_from_json(document.get("share"))
+    selection = _selection_from_json(document.get("selection"), noise)
+    return ReleasePlan(spec, decision, tuple(queries), columns, share, selection=selection)
+
+
+def _selection_from_json(
+    stored: Mapping[str, Any] | None, noise: Mapping[str, NoiseTable]
+) -> GroupSelection | None:
+    if stored is None:
+        return None
+    if stored["table"] not in noise:
+        raise ValueError(f"noise table {stored['table']} of the stored plan is missing")
+    return GroupSelection(
+        noise[stored["table"]], Part(**stored["part"]), stored["min_units"], stored["shared"]
+    )
 
 
 def _from_first_format(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from postgres_server import Server
 from pyspark.sql import DataFrame, SparkSession
 from typer.testing import CliRunner
 
@@ -295,7 +296,19 @@ def test_the_command_line_plans_a_spec_without_input_and_says_how_to_run_it(ledg
 
 
 @pytest.mark.whole
-def test_a_connect_session_serves_as_well(home: Path) -> None:
+def test_a_connect_session_serves_as_well(
+    home: Path, postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a ledger in PostgreSQL: who else is connected to a server, nobody here can tell."""
+    places = {name: f".dp_spark/{name}" for name in ("staging", "statements")}
+    written = {
+        "ledger_url": postgres.url(postgres.new_database()),
+        "master_key": "file:.dp_spark/master.key",
+        **places,
+    }
+    profile = home / "dp_spark.toml"
+    profile.write_text("".join(f'{key} = "{value}"\n' for key, value in written.items()))
+    monkeypatch.setenv("DP_SPARK_PROFILE", str(profile))
     budget = ["ledger", "budget", "set", "people", "--epsilon", "1", "--delta", "1e-6", "--unit", "p"]
     for words in (["ledger", "init"], [*budget, "--reason", "a test"]):
         assert CliRunner().invoke(app, words).exit_code == 0

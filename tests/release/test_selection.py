@@ -9,7 +9,7 @@ import pytest
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee
 from dp_spark.noise import Part, calibrate_jointly, family_named, worst_delta
 from dp_spark.queries import Bounds
-from dp_spark.release.selection import Selection, as_fixed, selecting_part, selecting_table
+from dp_spark.release.selection import GroupSelection, as_fixed, selecting_part, selecting_table
 
 BOUNDS = Bounds(max_groups=3, max_rows_per_group=4)
 GUARANTEE = PrivacyGuarantee(Fraction(1), Fraction(1, 10**6))
@@ -17,10 +17,10 @@ GUARANTEE = PrivacyGuarantee(Fraction(1), Fraction(1, 10**6))
 
 def selection(
     *, min_units: int = 1, neighbours: Neighbours = Neighbours.ADD_REMOVE, horizon: int = 1
-) -> Selection:
+) -> GroupSelection:
     part = selecting_part(BOUNDS, neighbours)
     table = selecting_table(part, [Part(4, 3, overlap=part.overlap and 3)], GUARANTEE, horizon)
-    return Selection(table, part, min_units, shared=False)
+    return GroupSelection(table, part, min_units, shared=False)
 
 
 def optimal(epsilon: float, delta: float, units: int) -> list[float]:

@@ -123,9 +123,7 @@ def canonical(plain: object) -> str:
 
 def noise_of(plan: ReleasePlan) -> ReleaseNoise:
     """What a release of this plan draws."""
-    draws = (
-        Draw(drawn.planned.table, replace(drawn.planned.priced.part, weight=1.0)) for drawn in plan.drawn
-    )
+    draws = (Draw(each.table, replace(each.part, weight=1.0)) for each in plan.draws)
     return ReleaseNoise(plan.spec.neighbours, tuple(draws))
 
 
