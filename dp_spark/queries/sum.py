@@ -16,21 +16,32 @@ from dp_spark.queries.measure import (
     total_of_rows,
     total_of_units,
 )
+from dp_spark.queries.weighting import most_weight, weight_step
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Sum of clamped values; one unit moves a group by max(|lower|, |upper|), for each row or in all."""
+    """Sum of clamped values, or of weight times value.
+
+    One unit moves a group by max(|lower|, |upper|), for each row, times the largest weight, or in all.
+    Totals of units have no weights.
+    """
 
     of: ClampedColumn
-    answers = (Answer("", "sum", 0),)
+    weight: ClampedColumn | None = None
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """The one number."""
+        return (Answer("", "sum" if self.weight is None else "weighted sum", 0),)
 
     def totals(self, bounds: Bounds) -> tuple[Total, ...]:
-        """The sum, in steps of the column."""
+        """The sum, in steps of the column, times those of the weight."""
         of, least, most = self.of, self.of.lower_steps, self.of.upper_steps
         if not of.per_unit:
-            value = Measure(MeasureKind.VALUE, of)
-            return (total_of_rows("sum", value, of.step, bounds, least=least, most=most),)
+            value, step = Measure(MeasureKind.VALUE, of, self.weight), of.step * weight_step(self.weight)
+            weight = most_weight(self.weight)
+            return (total_of_rows("sum", value, step, bounds, least=weight * least, most=weight * most),)
         measure, largest = Measure(MeasureKind.UNIT_VALUE, of), max(abs(least), abs(most))
         total = total_of_units("sum", measure, of.step, bounds, largest=largest)
         return (replace(total, overlap=max(most, 0) - min(least, 0)),)

@@ -8,7 +8,8 @@ from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import Fixed, NoiseTable, Part, epsilon_alone, slots_epsilon, worst_cases
 from dp_spark.noise.neighbours import case_slots
-from dp_spark.queries import Answer, Bounds, ClampedColumn, Count, Ids, Mean, Query, Sum
+from dp_spark.queries import Answer, Bounds, Ids
+from dp_spark.release.asking import query_of
 from dp_spark.release.deciding import decided_noise, families_of
 from dp_spark.release.plan import (
     BudgetShare,
@@ -32,18 +33,12 @@ from dp_spark.release.spec import (
     PERIOD_COLUMN,
     RELEASE_COLUMN,
     REVISION_COLUMN,
-    Clamp,
-    ColumnQuerySpec,
-    QuerySpec,
     ReleaseSpec,
     Selection,
     contribution_bounds,
     output_columns,
 )
 
-# Integers that a row, or a unit in one group, adds: below 2^31 the sum over one partition (below 2^31 rows)
-# fits 64 bits.
-LARGEST_ROW_INTEGER = 2**31
 # Exact totals saturate here before rounding to the grid: twice as much still fits 64 bits.
 LARGEST_TOTAL = 2**60
 _LARGEST_BIGINT = 2**63 - 1
@@ -178,37 +173,6 @@ def _share(drawn: Sequence[Fixed], whole: PrivacyGuarantee, horizon: int) -> Bud
         )
     each = PrivacyGuarantee(Fraction(math.ceil(epsilon * 10**6) + 1, 10**6), delta)
     return BudgetShare(whole, horizon, each)
-
-
-def query_of(entry: QuerySpec, spec: ReleaseSpec) -> Query:
-    """The question that one entry of the spec's `queries` asks."""
-    if isinstance(entry, ColumnQuerySpec):
-        column = _clamped_column(entry)
-        return Sum(column) if entry.kind == "sum" else Mean(column)
-    return Count() if entry.kind == "count" else Ids()
-
-
-def _clamped_column(entry: ColumnQuerySpec) -> ClampedColumn:
-    step = entry.step or _default_step(entry.lower, entry.upper)
-    largest = max(abs(entry.lower), abs(entry.upper)) / step
-    if largest > LARGEST_ROW_INTEGER:
-        raise PlanRefused(
-            "step_too_fine",
-            f"queries {entry.name}: bounds of [{float(entry.lower):g}, {float(entry.upper):g}] are "
-            f"{float(largest):.3g} steps of {float(step):g} from 0; at most {LARGEST_ROW_INTEGER} are exact",
-            way_out="give a coarser `step`, or tighter `lower` and `upper`",
-        )
-    return ClampedColumn(entry.column, entry.lower, entry.upper, step, entry.clamp is Clamp.UNIT)
-
-
-def _default_step(lower: Fraction, upper: Fraction) -> Fraction:
-    """The coarsest power of ten of which both bounds are multiples and the range has 1,000."""
-    step = Fraction(1)
-    while step * 10 * 1000 <= upper - lower:
-        step *= 10
-    while step * 1000 > upper - lower or (lower / step).denominator > 1 or (upper / step).denominator > 1:
-        step /= 10
-    return step
 
 
 def _saturation(grid: Fraction, table: NoiseTable) -> int:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from numbers import Integral, Rational
@@ -190,9 +190,3 @@ def _exact(value: object, allowed: str) -> Fraction:
 
 def _longest(text: str) -> int:
     return _LONGEST_RATIO if "/" in text else 64
-
-
-def decimal_text(exact: Fraction) -> str:
-    """A number with finitely many decimals as one writes it."""
-    with localcontext(prec=1000):
-        return format(Decimal(exact.numerator) / Decimal(exact.denominator), "f")

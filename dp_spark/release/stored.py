@@ -9,6 +9,7 @@ from typing import Any
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import NoiseTable, Part
 from dp_spark.queries import Binning, ClampedColumn, Edges, Listed, Measure, MeasureKind, Total
+from dp_spark.release.asking import query_of
 from dp_spark.release.plan import (
     BudgetShare,
     ColumnRole,
@@ -19,7 +20,6 @@ from dp_spark.release.plan import (
     PlannedTotal,
     ReleasePlan,
 )
-from dp_spark.release.planner import query_of
 from dp_spark.release.pricing import Form, Priced
 from dp_spark.release.selection import GroupSelection
 from dp_spark.release.spec import spec_from_canonical

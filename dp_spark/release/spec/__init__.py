@@ -1,6 +1,7 @@
 """What an operator writes: the spec of one release, from YAML or built in Python."""
 
 from dp_spark.guarantee import Every
+from dp_spark.release.spec.binned import MAX_BINS, MAX_RANKS, BinnedQuerySpec, DistinctQuerySpec
 from dp_spark.release.spec.columns import (
     GROUPING_COLUMN,
     PERIOD_COLUMN,
@@ -13,6 +14,8 @@ from dp_spark.release.spec.groups import MAX_GROUP_KEYS, GroupsSpec, PrivateGrou
 from dp_spark.release.spec.listed import Axis, FileAxis
 from dp_spark.release.spec.load import load_spec, parse_spec, spec_from_canonical
 from dp_spark.release.spec.queries import ColumnQuerySpec, CountingQuerySpec, QuerySpec
+from dp_spark.release.spec.ranges import WeightSpec
+from dp_spark.release.spec.ratio import RatioQuerySpec
 from dp_spark.release.spec.release import (
     BudgetSpec,
     FrameInput,
@@ -38,18 +41,22 @@ from dp_spark.release.spec.writing import spec_yaml
 __all__ = [
     "FROM_BUDGET",
     "GROUPING_COLUMN",
+    "MAX_BINS",
     "MAX_GROUP_KEYS",
+    "MAX_RANKS",
     "PERIOD_COLUMN",
     "RELEASE_COLUMN",
     "REVISION_COLUMN",
     "AsOf",
     "Axis",
+    "BinnedQuerySpec",
     "BoundsSpec",
     "BudgetSpec",
     "Clamp",
     "ColumnQuerySpec",
     "CountingQuerySpec",
     "DerivedColumn",
+    "DistinctQuerySpec",
     "Every",
     "FileAxis",
     "FrameInput",
@@ -63,11 +70,13 @@ __all__ = [
     "PublicTable",
     "QueryKind",
     "QuerySpec",
+    "RatioQuerySpec",
     "ReleaseSpec",
     "Selection",
     "SinkKind",
     "SinkSpec",
     "UnitSpec",
+    "WeightSpec",
     "contribution_bounds",
     "load_spec",
     "output_columns",

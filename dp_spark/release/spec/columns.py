@@ -1,6 +1,7 @@
 """The columns that a release writes, and names of which only one can be written."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from dp_spark.release.problems import Place, Problem, path_text, shown
 
@@ -9,13 +10,15 @@ GROUPING_COLUMN = "grouping_id"
 STD_SUFFIX, LOW_SUFFIX, HIGH_SUFFIX = "_std", "_low", "_high"
 
 
-def output_columns(query: str) -> tuple[str, str, str, str]:
-    """The columns that a query of this name writes: value, std, low, high."""
-    return query, query + STD_SUFFIX, query + LOW_SUFFIX, query + HIGH_SUFFIX
+def output_columns(answer: str) -> tuple[str, str, str, str]:
+    """The columns of an answer, a query's name and a suffix: value, std, low, high."""
+    return answer, answer + STD_SUFFIX, answer + LOW_SUFFIX, answer + HIGH_SUFFIX
 
 
-def column_problems(group_by: Sequence[str], queries: Sequence[str]) -> Iterator[Problem]:
-    """Columns that two of the release, its groups and its queries, by name, would write.
+def column_problems(
+    group_by: Sequence[str], queries: Sequence[tuple[str, Sequence[str]]]
+) -> Iterator[Problem]:
+    """Columns that two of the release, its groups and its queries, by name and suffixes, would write.
 
     Case makes no difference: Spark and warehouses fold it.
     """
@@ -24,7 +27,10 @@ def column_problems(group_by: Sequence[str], queries: Sequence[str]) -> Iterator
     wanted: list[tuple[Place, str, tuple[str, ...]]] = [
         (("group_by", i), column, (column,)) for i, column in enumerate(group_by)
     ]
-    wanted += [(("queries", i, "name"), name, output_columns(name)) for i, name in enumerate(queries)]
+    wanted += [
+        (("queries", i, "name"), name, tuple(chain(*(output_columns(name + suffix) for suffix in suffixes))))
+        for i, (name, suffixes) in enumerate(queries)
+    ]
     for place, name, columns in wanted:
         clash = next((column for column in columns if column.casefold() in writers), None)
         if clash is not None:

@@ -1,15 +1,18 @@
 """The queries of a spec: about rows and units, or about the values of a column."""
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from dp_spark.release.problems import Problem, Wrong, shown, wrong
-from dp_spark.release.reading import decimal_text, read_each, word_of
+from dp_spark.release.reading import read_each, word_of
+from dp_spark.release.spec.binned import BinnedQuerySpec, DistinctQuerySpec
 from dp_spark.release.spec.part import Part
+from dp_spark.release.spec.ranges import WeightSpec, bound_problems, step_problems
+from dp_spark.release.spec.ratio import RatioQuerySpec
 from dp_spark.release.spec.values import (
+    BINNED_KINDS,
     COLUMN_KINDS,
     COUNTING_KINDS,
     Amount,
@@ -22,19 +25,42 @@ from dp_spark.release.spec.values import (
     Step,
 )
 
-MAX_STEPS = 2**31
-
 
 class CountingQuerySpec(Part, frozen=True):
-    """A query about rows or units."""
+    """A query about rows or units; `count` may count what has a value in a column, or weigh rows."""
 
     elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("column", "lower", "upper", "step", "clamp", "on_null", "on_nan"),
+        ("lower", "upper", "step", "clamp", "on_null", "on_nan"),
         "remove it, or ask for kind: sum or kind: mean, which take it",
     )
 
     name: QueryName = Field(examples=["flights"])
     kind: Annotated[QueryKind, BeforeValidator(word_of(COUNTING_KINDS))] = Field(examples=["count"])
+    column: Column | None = Field(None, examples=["COLUMN"])
+    weight: WeightSpec | None = None
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if self.kind is QueryKind.IDS:
+            why, allowed = f"does not go with kind: {self.kind}: a unit is there or not", "name, kind"
+            way_out = "remove it, or ask for kind: count"
+            given = {"column": self.column, "weight": self.weight and self.weight.column}
+            problems = [
+                Problem(why, way_out, allowed, shown(written), (key,))
+                for key, written in given.items()
+                if written is not None
+            ]
+        else:
+            problems = [*self._weighed_values()]
+        if problems:
+            raise Wrong(*problems)
+        return self
+
+    def _weighed_values(self) -> Iterator[Problem]:
+        if self.column is not None and self.weight is not None:
+            why = "does not go with column: rows with a value there are counted once each"
+            way_out = "remove weight, or remove column"
+            yield Problem(why, way_out, "column or weight", shown(self.weight.column), ("weight",))
 
 
 class ColumnQuerySpec(Part, frozen=True):
@@ -49,24 +75,48 @@ class ColumnQuerySpec(Part, frozen=True):
     clamp: Annotated[Clamp, BeforeValidator(word_of(Clamp))] = Clamp.ROW
     on_null: OnMissing = Missing.DROP
     on_nan: OnMissing = Missing.DROP
+    weight: WeightSpec | None = None
 
     @model_validator(mode="after")
-    def _check_range(self) -> Self:
-        problems = [*_range_problems(self.lower, self.upper, self.step)]
-        if self.kind is QueryKind.MEAN and self.clamp is Clamp.UNIT:
-            why = "does not go with kind: mean: no number of values goes with a total that was clamped"
-            way_out = "remove clamp, or ask for kind: sum and kind: ids and divide"
-            problems.append(Problem(why, way_out, str(Clamp.ROW), shown(str(self.clamp)), ("clamp",)))
+    def _check_together(self) -> Self:
+        problems = [
+            *bound_problems(self.lower, self.upper),
+            *step_problems(self.lower, self.upper, self.step),
+            *self._clamp_problems(),
+        ]
         if problems:
             raise Wrong(*problems)
         return self
 
+    def _clamp_problems(self) -> Iterator[Problem]:
+        if self.clamp is not Clamp.UNIT:
+            return
+        clamped = shown(str(self.clamp))
+        if self.kind is not QueryKind.SUM:
+            why = (
+                f"does not go with kind: {self.kind}: no number of values goes with a total that was clamped"
+            )
+            way_out = "remove clamp, or ask for kind: sum and kind: ids and divide"
+            yield Problem(why, way_out, str(Clamp.ROW), clamped, ("clamp",))
+        if self.weight is not None:
+            why = "does not go with weight: a weight is of a row, and a unit's total has none"
+            yield Problem(why, "remove clamp or weight", str(Clamp.ROW), clamped, ("clamp",))
 
-QuerySpec = CountingQuerySpec | ColumnQuerySpec
+
+QuerySpec: TypeAlias = (
+    CountingQuerySpec | ColumnQuerySpec | BinnedQuerySpec | DistinctQuerySpec | RatioQuerySpec
+)
+_PARTS: Mapping[QueryKind, type[QuerySpec]] = {
+    **dict.fromkeys(COUNTING_KINDS, CountingQuerySpec),
+    **dict.fromkeys(COLUMN_KINDS, ColumnQuerySpec),
+    **dict.fromkeys(BINNED_KINDS, BinnedQuerySpec),
+    QueryKind.DISTINCT: DistinctQuerySpec,
+    QueryKind.RATIO: RatioQuerySpec,
+}
 
 
 def read_query(value: object) -> QuerySpec:
-    """A query of either kind: a part, or a mapping whose `kind` says which."""
+    """A query of any kind: a part, or a mapping whose `kind` says which."""
     if isinstance(value, QuerySpec):
         return value
     if not isinstance(value, Mapping):
@@ -75,23 +125,9 @@ def read_query(value: object) -> QuerySpec:
         kinds = " | ".join(QueryKind)
         raise Wrong(Problem("missing key 'kind'", "add `kind: count`", f"kind: {kinds}", at=("kind",)))
     (kind,) = read_each([("kind", value["kind"])], word_of(QueryKind))
-    part = CountingQuerySpec if kind in COUNTING_KINDS else ColumnQuerySpec
-    return part.model_validate({**value, "kind": kind})
+    return _PARTS[kind].model_validate({**value, "kind": kind})
 
 
-def _range_problems(lower: Fraction, upper: Fraction, step: Fraction | None) -> Iterator[Problem]:
-    if lower >= upper:
-        why = f"is not above lower = {decimal_text(lower)}"
-        yield Problem(why, "swap or widen the bounds", "lower < upper", decimal_text(upper), ("upper",))
-    if step is None:
-        return
-    for key, bound in (("lower", lower), ("upper", upper)):
-        if bound % step:
-            below = bound // step * step
-            why = f"is not a multiple of step = {decimal_text(step)}"
-            way_out = f"write {decimal_text(below)} or {decimal_text(below + step)}, or another step"
-            yield Problem(why, way_out, "multiples of step", decimal_text(bound), (key,))
-    if (upper - lower) / step > MAX_STEPS:
-        why = f"cuts [lower, upper] into more than {MAX_STEPS:,} steps"
-        way_out = "write a coarser step, or leave `step` out"
-        yield Problem(why, way_out, "(upper - lower) / step <= 2^31", decimal_text(step), ("step",))
+def query_suffixes(query: QuerySpec) -> tuple[str, ...]:
+    """What the columns of each of its answers are called behind its name."""
+    return query.suffixes if isinstance(query, BinnedQuerySpec) else ("",)

@@ -20,7 +20,8 @@ from dp_spark.release.spec.expressions import Condition, DerivedColumn, derive_p
 from dp_spark.release.spec.groups import GroupsSpec, group_problems
 from dp_spark.release.spec.listed import Axis
 from dp_spark.release.spec.part import Part
-from dp_spark.release.spec.queries import ColumnQuerySpec, QuerySpec, read_query
+from dp_spark.release.spec.queries import ColumnQuerySpec, QuerySpec, query_suffixes, read_query
+from dp_spark.release.spec.ratio import ratio_problems
 from dp_spark.release.spec.rollup import Rollup, read_rollup, rollup_problems
 from dp_spark.release.spec.unit import BoundsSpec, UnitSpec, unit_problems
 from dp_spark.release.spec.values import (
@@ -148,7 +149,7 @@ class ReleaseSpec(Part, frozen=True):
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         problems = [
-            *column_problems(self.group_by, [query.name for query in self.queries]),
+            *column_problems(self.group_by, [(query.name, query_suffixes(query)) for query in self.queries]),
             *derive_problems(self.derive or (), self._never_derived()),
             *group_problems(
                 self.groups,
@@ -158,6 +159,7 @@ class ReleaseSpec(Part, frozen=True):
             ),
             *rollup_problems(self.rollup or (), self.group_by),
             *unit_problems(self.unit, self.bounds, self.period.every if self.period else None),
+            *ratio_problems(self.queries),
             *_clamp_problems(self),
             *_horizon_problems(self),
             *_path_problems(self),

@@ -54,10 +54,19 @@ class QueryKind(StrEnum):
     IDS = "ids"
     SUM = "sum"
     MEAN = "mean"
+    VARIANCE = "variance"
+    STD = "std"
+    DISTINCT = "distinct"
+    HISTOGRAM = "histogram"
+    QUANTILES = "quantiles"
+    MIN = "min"
+    MAX = "max"
+    RATIO = "ratio"
 
 
 COUNTING_KINDS = (QueryKind.COUNT, QueryKind.IDS)
-COLUMN_KINDS = (QueryKind.SUM, QueryKind.MEAN)
+COLUMN_KINDS = (QueryKind.SUM, QueryKind.MEAN, QueryKind.VARIANCE, QueryKind.STD)
+BINNED_KINDS = (QueryKind.HISTOGRAM, QueryKind.QUANTILES, QueryKind.MIN, QueryKind.MAX)
 
 
 class SinkKind(StrEnum):
