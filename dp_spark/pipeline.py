@@ -7,7 +7,7 @@ nothing the second time or is decided by the ledger's compare-and-set.
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -23,6 +23,7 @@ from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
 from dp_spark.frames.collect import collect_totals
 from dp_spark.frames.expressions import reads_moments
+from dp_spark.frames.groups import table_keys
 from dp_spark.frames.privatize import estimates, noisy_totals
 from dp_spark.frames.session import TIME_ZONE, pinned, require_one_machine
 from dp_spark.frames.sources import check_columns, open_source
@@ -53,6 +54,7 @@ from dp_spark.release.ledger import (
     utc_now,
     warning_of,
 )
+from dp_spark.release.listing import with_listed_files
 from dp_spark.release.period import PeriodWindow, period_window
 from dp_spark.release.places import open_ledger, release_record
 from dp_spark.release.plan import ReleasePlan
@@ -243,6 +245,11 @@ class _Rows:
         """The input's name in the ledger; a frame has none."""
         return source_name(self.spec.input.path) if isinstance(self.spec.input, InputSpec) else None
 
+    def private(self) -> frozenset[str]:
+        """What holds them, as sources are named in the ledger."""
+        source = self.source()
+        return frozenset({*map(str, self.places()), *([] if source is None else [source])})
+
     def places(self) -> set[Path]:
         """Local directories that hold them; of a frame, as far as Spark tells."""
         if self.frame is None:
@@ -298,7 +305,8 @@ def _reserved(
     require_same_protection(account, spec.unit.protected, spec.neighbours)
     rows.require()
     _require_sinks(rows, window, release)
-    plan = plan_for(account, spec)
+    private = ledger.sources() | rows.private()
+    plan = with_listed_files(plan_for(account, spec), private)
     asked = Reservation(
         release_id=release,
         spec_digest=spec.digest,
@@ -315,9 +323,22 @@ def _reserved(
     )
     ledger.require_admitted(asked)
     observe(Step.START)
+    plan = _with_listed_table(plan, window, rows, private)
     _require_input(plan, window, rows)
     observe(Step.RESERVE)
-    return ledger.reserve(asked)
+    # The groups are those that were read now, whatever their file or table becomes.
+    return ledger.reserve(replace(asked, plan_bytes=plan_to_bytes(plan)))
+
+
+def _with_listed_table(
+    plan: ReleasePlan, window: PeriodWindow, rows: _Rows, private: frozenset[str]
+) -> ReleasePlan:
+    """The plan with the groups that its spec has in a table; any other plan as it is."""
+    if plan.spec.groups.public_table is None:
+        return plan
+    session = rows.session()
+    with rows.pinned():
+        return replace(plan, listed=table_keys(session, plan.spec, window, private))
 
 
 def _require_sinks(rows: _Rows, window: PeriodWindow, release: ReleaseId) -> None:

@@ -10,7 +10,8 @@ from dp_spark.cli.guard import ERRORS
 from dp_spark.errors import LedgerRefused, Refusal, SetupRefused
 from dp_spark.release.enrolling import as_enrolled, plan_for
 from dp_spark.release.ledger import Budget, ReleaseId
-from dp_spark.release.places import open_ledger, paying_account, release_record
+from dp_spark.release.listing import with_listed_files
+from dp_spark.release.places import open_ledger, paying_account, private_sources, release_record
 from dp_spark.release.planner import plan_release
 from dp_spark.release.profile import load_profile
 from dp_spark.release.spec import FROM_BUDGET, load_spec
@@ -37,6 +38,7 @@ def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json:
         )
     else:
         plan = plan_for(budget, release)
+    plan = with_listed_files(plan, private_sources(places, release))
     _show(release_facts(plan, budget=budget), html=html, as_json=as_json)
 
 

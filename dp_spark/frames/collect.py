@@ -26,7 +26,7 @@ def collect_totals(
         BoundsExceeded: a unit has more rows among those that were added up than the bounds allow.
     """
     wanted = exact_totals(frame, plan=plan, window=window, bounding_key=derive_key(release_key, "bounding"))
-    found = _to_arrow(wanted)
+    found = to_arrow(wanted)
     if np.any(found[EXCESS].to_numpy()):
         raise BoundsExceeded()
     group, groups = found[GROUP].to_numpy(), len(plan.keys)
@@ -48,7 +48,7 @@ def added_by_group(group: Integers, values: Integers, groups: int) -> Integers:
     return np.clip(steps, -LARGEST_TOTAL, LARGEST_TOTAL)
 
 
-def _to_arrow(frame: DataFrame) -> pa.Table:
+def to_arrow(frame: DataFrame) -> pa.Table:
     """The frame's rows on the driver; pyspark 3.5 has no `toArrow`."""
     if hasattr(frame, "toArrow"):
         return frame.toArrow()

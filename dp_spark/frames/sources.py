@@ -130,6 +130,30 @@ def check_columns(frame: DataFrame, spec: ReleaseSpec) -> None:
         )
 
 
+def check_table_columns(frame: DataFrame, spec: ReleaseSpec) -> None:
+    """Refuse a public table that lacks a column of a key, or of its validity, or has it in another type.
+
+    Raises:
+        InputRefused: names every such column, with its type and the types allowed.
+    """
+    table = spec.groups.public_table
+    assert table is not None  # the frame is of it
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    needed = [(f"group_by[{i}]", column, _KEY_TYPES) for i, column in enumerate(spec.group_by)]
+    needed += [
+        (f"groups.public_table.{key}", column, _PERIOD_TYPES)
+        for key, column in (("valid_from", table.valid_from), ("valid_to", table.valid_to))
+        if column is not None
+    ]
+    found = (_problem(place, column, allowed, types, named=True) for place, column, allowed in needed)
+    if problems := list(filter(None, found)):
+        raise InputRefused(
+            "groups_columns",
+            f"public_table {table.table!r} does not have what the spec names:\n  " + "\n  ".join(problems),
+            way_out="name a view that has these columns; nothing was charged",
+        )
+
+
 def in_period(frame: DataFrame, column: str, window: PeriodWindow) -> Column:
     """Whether a row lies in the window; a text that is no date, and NULL, do not."""
     field = quoted(column)

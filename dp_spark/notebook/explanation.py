@@ -6,7 +6,8 @@ from html import escape
 
 from dp_spark.errors import Refusal
 from dp_spark.release.enrolling import plan_for
-from dp_spark.release.places import paying_account
+from dp_spark.release.listing import with_listed_files
+from dp_spark.release.places import paying_account, private_sources
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import FROM_BUDGET, ReleaseSpec
@@ -41,9 +42,14 @@ def explained(spec: ReleaseSpec, plan: Callable[[], ReleasePlan], profile: Profi
 
     `plan` gives what it is planned for without an account; a schedule of the account has a plan of its own.
     """
+
+    def with_groups(plan: ReleasePlan) -> ReleasePlan:
+        return with_listed_files(plan, private_sources(profile, spec))
+
     try:
         account = paying_account(profile, spec)
     except Refusal as refusal:
-        return Explanation(release_facts(plan()), f"What is left is not known: {refusal}")
+        return Explanation(release_facts(with_groups(plan())), f"What is left is not known: {refusal}")
     by_itself = spec.release not in account.enrolled and spec.guarantee != FROM_BUDGET
-    return Explanation(release_facts(plan() if by_itself else plan_for(account, spec), budget=account))
+    planned = plan() if by_itself else plan_for(account, spec)
+    return Explanation(release_facts(with_groups(planned), budget=account))

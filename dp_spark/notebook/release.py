@@ -16,7 +16,7 @@ from dp_spark.notebook.missing import missing, require_complete
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.planner import plan_release
 from dp_spark.release.profile import Profile, load_profile
-from dp_spark.release.spec import FROM_BUDGET, ReleaseSpec, load_spec, parse_spec, spec_yaml
+from dp_spark.release.spec import FROM_BUDGET, AsOf, ReleaseSpec, load_spec, parse_spec, spec_yaml
 from dp_spark.report import RunResult
 
 if TYPE_CHECKING:  # nothing but `run` needs Spark
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # nothing but `run` needs Spark
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 Chosen: TypeAlias = Profile | str | os.PathLike[str] | None
-Public: TypeAlias = "list[Any] | tuple[Any, ...] | Mapping[str, Any]"
+Public: TypeAlias = list[Any] | tuple[Any, ...] | Mapping[str, Any]
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -150,16 +150,61 @@ class Release:
         """
         return self._added("derive", {"name": name, "sql": sql, "default": default})
 
-    def grouped_by(self, *columns: str, public: Public) -> Self:
-        """Answer for every public group, whether it has rows or not.
+    def grouped_by(self, *columns: str, public: Public | None = None) -> Self:
+        """Answer for every group; for every public one, whether it has rows or not.
 
         Args:
             columns: what makes a group; compared and released as text.
             public: its values, as texts; of several columns a list of lists, or `{column: [values], ...}`
-                for all combinations.
+                for all combinations, where `{column: {"file": path}}` takes the values of a file's column.
+                Without it, `groups_in_file`, `groups_in_table` or `groups_selected` say which groups.
         """
         grouped = self._with("group_by", list(columns))
-        return grouped._with("groups", {"public": public})
+        return grouped if public is None else grouped._from_source("public", public)
+
+    def groups_in_file(self, path: str | os.PathLike[str]) -> Self:
+        """Take the groups from a public file: CSV with a header line, or Parquet; read before the charge."""
+        return self._from_source("public_file", path)
+
+    def groups_in_table(
+        self, table: str, *, valid_from: str | None = None, valid_to: str | None = None
+    ) -> Self:
+        """Take the groups from a public table or view of the Spark catalog; read before the charge.
+
+        Args:
+            table: its name.
+            valid_from: column of the first day that a row is valid; only rows that are valid at the end of
+                the period count then.
+            valid_to: column of the first day that it is valid no more; NULL has no end.
+        """
+        written = {"table": table, "valid_from": valid_from, "valid_to": valid_to}
+        as_of = {} if valid_from is None else {"as_of": AsOf.PERIOD_END}
+        given = {key: each for key, each in written.items() if each is not None}
+        return self._from_source("public_table", given | as_of)
+
+    def groups_selected(self, by: str = "optimal", *, min_units: int = 1, other: bool = False) -> Self:
+        """Have the release select its groups, at a price: those that enough units have.
+
+        Args:
+            by: `optimal` (the most groups that the guarantee allows), or `threshold` on the noisy `ids`.
+            min_units: fewer units than this are never enough.
+            other: release the rows of all other groups together, as one.
+        """
+        return self._from_source("private", {"select": by, "min_units": min_units, "other": other})
+
+    def labelled(
+        self, *, null: str | None = None, total: str | None = None, other: str | None = None
+    ) -> Self:
+        """Name, after the groups are said, what has no value of its own in a group column.
+
+        Args:
+            null: a NULL counts as this text, and is one group with it; else its row is of no public group.
+            total: shown in columns that are rolled up; else `(all)`.
+            other: shown for the rows of groups that are not selected; else `(other)`.
+        """
+        written = {"null_label": null, "total_label": total, "other_label": other}
+        labels = {key: each for key, each in written.items() if each is not None}
+        return self._with("groups", {**self._groups(), **labels})
 
     def count(self, name: str) -> Self:
         """Ask for the number of rows."""
@@ -330,6 +375,15 @@ class Release:
 
     def _added(self, key: str, written: object) -> Self:
         return self._with(key, [*self.parts.get(key, ()), written])
+
+    def _groups(self) -> Mapping[str, object]:
+        """What is said of groups so far."""
+        return self.parts["groups"].written() if "groups" in self.parts else {}
+
+    def _from_source(self, source: str, written: object) -> Self:
+        """Groups from this source instead of another; labels stay."""
+        labels = {key: each for key, each in self._groups().items() if key.endswith("_label")}
+        return self._with("groups", {**labels, source: written})
 
     def _ask(self, kind: str, name: str, column: str, **settings: object) -> Self:
         given = {key: each for key, each in settings.items() if each is not None}

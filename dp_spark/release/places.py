@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dp_spark.errors import LedgerRefused, SetupRefused
+from dp_spark.errors import LedgerRefused, Refusal, SetupRefused
 from dp_spark.release.ledger import (
     Budget,
     Ledger,
@@ -13,10 +13,11 @@ from dp_spark.release.ledger import (
     database_of,
     load_master_key,
     require_same_protection,
+    source_name,
 )
 from dp_spark.release.profile import Profile
 from dp_spark.release.secret import read_secret
-from dp_spark.release.spec import ReleaseSpec
+from dp_spark.release.spec import InputSpec, ReleaseSpec
 
 
 def open_ledger(profile: Profile) -> Ledger:
@@ -56,6 +57,18 @@ def paying_account(profile: Profile, spec: ReleaseSpec) -> Budget:
     account = open_ledger(profile).budget(spec.budget.population)
     require_same_protection(account, spec.unit.protected, spec.neighbours)
     return account
+
+
+def private_sources(profile: Profile, spec: ReleaseSpec) -> frozenset[str]:
+    """What no public list may be read from, as far as is known before a run: its input, the ledger's sources.
+
+    Without a ledger the input alone: a run has one.
+    """
+    own = frozenset({source_name(spec.input.path)} if isinstance(spec.input, InputSpec) else ())
+    try:
+        return own | open_ledger(profile).sources()
+    except Refusal:
+        return own
 
 
 def release_record(ledger: Ledger, release: ReleaseId) -> ReleaseRecord:

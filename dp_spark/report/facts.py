@@ -1,6 +1,5 @@
 """What a release promises and what its numbers are worth: the facts that plan, statement and page print."""
 
-import math
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -12,13 +11,13 @@ from dp_spark.release.enrolling import expected_receipt
 from dp_spark.release.ledger import Budget, Receipt
 from dp_spark.release.plan import COVERAGE, NoiseDecision, ReleasePlan
 from dp_spark.release.spec import InputSpec
+from dp_spark.report.groups import GroupFacts, group_facts
 from dp_spark.report.plain import as_plain
 from dp_spark.report.promises import limits, protects
 from dp_spark.report.units import bounds_words, rows_of, unit_words
 from dp_spark.report.worth import ClampFacts, QueryFacts, TotalFacts, clamp_facts, query_facts, total_facts
 
 FORMAT = 1
-_SHOWN_GROUPS = 5
 _FRAME = "the frame that the run is given"
 
 
@@ -72,23 +71,6 @@ class BoundsFacts:
     max_rows_per_group: int | None
     max_rows: int | None
     in_words: str
-
-
-@dataclass(frozen=True, slots=True)
-class GroupFacts:
-    """The groups that are released: how many, and how they are known without reading a row.
-
-    Attributes:
-        columns: the columns that form them.
-        count: how many there are.
-        source: how they are public, in words.
-        first: the first few, in the order of the table.
-    """
-
-    columns: tuple[str, ...]
-    count: int
-    source: str
-    first: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +216,7 @@ def release_facts(
         limits=limits(plan),
         bounds=_bounds_facts(plan.bounds),
         clamped=clamp_facts(plan),
-        groups=_group_facts(tuple(spec.group_by), spec.group_keys()),
+        groups=group_facts(plan),
         coverage=COVERAGE,
         noise=str(spec.noise),
         decision=plan.noise,
@@ -247,15 +229,6 @@ def release_facts(
 
 def _bounds_facts(bounds: Bounds) -> BoundsFacts:
     return BoundsFacts(bounds.max_groups, bounds.max_rows_per_group, bounds.max_rows, bounds_words(bounds))
-
-
-def _group_facts(columns: tuple[str, ...], keys: tuple[tuple[str, ...], ...]) -> GroupFacts:
-    source = "listed in the spec"
-    values = [len(set(axis)) for axis in zip(*keys, strict=True)]
-    if len(columns) > 1 and math.prod(values) == len(keys):
-        sizes = zip(values, columns, strict=True)
-        source += ": every combination of " + " and ".join(f"{size:,} of {name}" for size, name in sizes)
-    return GroupFacts(columns, len(keys), source, keys[:_SHOWN_GROUPS])
 
 
 def _cost_facts(plan: ReleasePlan, budget: Budget, receipt: Receipt | None, *, charged: bool) -> CostFacts:

@@ -7,6 +7,7 @@ from dp_spark.release.pricing import Form
 from dp_spark.release.spec import QueryKind
 from dp_spark.report.facts import Amount, CostFacts, ReleaseFacts, SealedRelease
 from dp_spark.report.figures import counted, exact, figures
+from dp_spark.report.groups import GroupFacts
 from dp_spark.report.worth import ClampFacts, QueryFacts, TotalFacts
 
 NO_LEDGER = "no ledger asked"
@@ -25,7 +26,8 @@ def title(facts: ReleaseFacts) -> str:
 def lead(facts: ReleaseFacts) -> str:
     """One sentence under the title: what was promised to whom."""
     promised = f"{spending(facts.guarantee)}, for each {facts.unit}"
-    groups, queries = counted(facts.groups.count, "group"), counted_queries(len(facts.queries))
+    number, queries = facts.groups.count, counted_queries(len(facts.queries))
+    groups = f"groups that are {facts.groups.source}" if number is None else counted(number, "group")
     return f"{queries} for {groups}; {promised}"
 
 
@@ -36,9 +38,6 @@ def counted_queries(number: int) -> str:
 
 def promise(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
     """The settings that make the guarantee, as (name, text)."""
-    groups = facts.groups
-    first = "; ".join(" / ".join(key) for key in groups.first)
-    more = ", ..." if groups.count > len(groups.first) else ""
     return (
         ("guarantee", f"{spending(facts.guarantee)}, each release"),
         ("unit", f"{facts.unit_rows}, {_NEIGHBOURS[facts.neighbours]}"),
@@ -50,13 +49,21 @@ def promise(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
             f"of each {facts.unit} at most {facts.bounds.in_words}" if facts.unit_columns else "a row",
         ),
         *(("values", clamp(each)) for each in facts.clamped),
-        (
-            "groups",
-            f"{groups.count:,} by {', '.join(groups.columns)}; public, {groups.source}: {first}{more}",
-        ),
+        ("groups", groups(facts.groups)),
         ("account", facts.population),
         *(("published", f"to {sink}") for sink in facts.sinks),
     )
+
+
+def groups(facts: GroupFacts) -> str:
+    """The groups: `1,234 by town; public, from public_file towns.csv, sha256 9f...: a; b, ...`."""
+    by = f"by {', '.join(facts.columns)}; {'' if facts.selected else 'public, '}{facts.source}"
+    if facts.count is None:
+        return by
+    digest = "" if facts.digest is None else f", sha256 {facts.digest}"
+    first = "; ".join(" / ".join(key) for key in facts.first)
+    more = ", ..." if facts.count > len(facts.first) else ""
+    return f"{facts.count:,} {by}{digest}: {first}{more}"
 
 
 def clamp(clamped: ClampFacts) -> str:

@@ -87,9 +87,11 @@ def _limits_of_intervals(plan: ReleasePlan) -> tuple[str, ...]:
 def _limits_of_rows(plan: ReleasePlan) -> tuple[str, ...]:
     null = " or ".join(plan.spec.unit.columns)
     unit = f"their {null} is NULL, or if " if null else ""
-    texts = [
-        f"Rows count for nothing if {unit}their group is NULL or not among the public ones.",
-    ]
+    label = plan.spec.groups.null_label
+    group = "NULL or not among the public ones" if label is None else "not among the public ones"
+    texts = [f"Rows count for nothing if {unit}their group is {group}."]
+    if label is not None:
+        texts.append(f"A NULL in a group column counts as {label!r}, like that text itself.")
     if columns := _columns(plan):
         names = " or ".join(columns)
         texts.append(
@@ -105,8 +107,11 @@ def _limits_of_guarantee(plan: ReleasePlan) -> tuple[str, ...]:
         f"Someone behind N values of {columns} is N units: epsilon counts N times for them, delta more than "
         "N times.",
     )
+    groups = plan.spec.groups
+    listed = ("That the list of groups is public is the operator's word: what it tells is not protected.",)
     return (
         *(several if columns else ()),
+        *(listed if groups.files or groups.public_table is not None else ()),
         "The same people under another population have another account; the two are not added up.",
         "The guarantee is computational: noise comes from a keyed stream, so it holds against everyone who "
         "does not have the key of the release.",

@@ -50,7 +50,14 @@ SCHEMA = {
             "per_unit": None,
         }
     ],
-    "groups": {"columns": [None], "count": None, "source": None, "first": [[None]]},
+    "groups": {
+        "columns": [None],
+        "selected": None,
+        "count": None,
+        "source": None,
+        "digest": None,
+        "first": [[None]],
+    },
     "coverage": FRACTION,
     "noise": None,
     "decision": {"family": None, "runner_up": None, "ratio": None, "over_floor": None},

@@ -28,7 +28,7 @@ from dp_spark.release.ledger.reserve import (
     reserve,
     resume,
 )
-from dp_spark.release.ledger.sources import add_source, source_name
+from dp_spark.release.ledger.sources import add_source, known_sources, source_name
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 from dp_spark.release.ledger.steps import Stamp, step
 from dp_spark.release.ledger.terms import has_releases
@@ -166,6 +166,10 @@ class Ledger:
         source = source_name(path)
         self._write(lambda connection: add_source(connection, source, population, self._stamp()))
         return source
+
+    def sources(self) -> frozenset[str]:
+        """What is known to hold private rows, of any population: registered, or released from."""
+        return frozenset(source for source, _ in self._database.read(known_sources))
 
     def populations(self) -> list[str]:
         """The names of all accounts."""

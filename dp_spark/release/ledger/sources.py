@@ -5,6 +5,7 @@ A source belongs to the population that it was registered under, or that first p
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import PurePath
 
 import sqlalchemy as sa
@@ -38,6 +39,16 @@ def add_source(connection: sa.Connection, source: str, population: str, stamp: S
         rows.insert(connection, store.sources, **values)
 
 
+def known_sources(connection: sa.Connection) -> Sequence[tuple[str, str]]:
+    """Every source that was registered or has been released from, with its population."""
+    columns = ((store.sources, store.sources.c.path), (store.releases, store.releases.c.source))
+    known = (
+        sa.select(column, table.c.population).where(column.is_not(None)).distinct()
+        for table, column in columns
+    )
+    return [(source, owner) for select in known for source, owner in connection.execute(select)]
+
+
 def require_own_source(connection: sa.Connection, source: str, population: str) -> None:
     """Check that no other population has the source, or one that it holds or lies within.
 
@@ -45,16 +56,10 @@ def require_own_source(connection: sa.Connection, source: str, population: str) 
         LedgerRefused: one has.
     """
     asked = PurePath(source)
-    for table, column in ((store.sources, store.sources.c.path), (store.releases, store.releases.c.source)):
-        others = (
-            sa.select(column, table.c.population)
-            .where(column.is_not(None), table.c.population != population)
-            .distinct()
-        )
-        for other, owner in connection.execute(others):
-            if asked.is_relative_to(other) or PurePath(other).is_relative_to(asked):
-                raise LedgerRefused(
-                    "source_of_another_population",
-                    f"source {source!r} belongs to population {owner} (as {other!r}), not to {population}",
-                    way_out=f"name population {owner} in the spec: one source has one budget",
-                )
+    for other, owner in known_sources(connection):
+        if owner != population and (asked.is_relative_to(other) or PurePath(other).is_relative_to(asked)):
+            raise LedgerRefused(
+                "source_of_another_population",
+                f"source {source!r} belongs to population {owner} (as {other!r}), not to {population}",
+                way_out=f"name population {owner} in the spec: one source has one budget",
+            )
