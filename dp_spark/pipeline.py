@@ -25,6 +25,7 @@ from dp_spark.frames.collect import collect_totals
 from dp_spark.frames.expressions import reads_moments
 from dp_spark.frames.groups import table_keys
 from dp_spark.frames.privatize import estimates, noisy_totals
+from dp_spark.frames.selection import Selected, select_groups, selected_groups
 from dp_spark.frames.session import TIME_ZONE, pinned, require_one_machine
 from dp_spark.frames.sources import check_columns, open_source
 from dp_spark.publish import (
@@ -34,6 +35,7 @@ from dp_spark.publish import (
     read_artefact,
     released_table,
     require_free,
+    with_released_groups,
     write_artefact,
 )
 from dp_spark.release.enrolling import plan_for
@@ -75,6 +77,7 @@ class Step(StrEnum):
     START = "start: Spark, and the columns of the input"
     RESERVE = "reserve: charge the ledger"
     RESUME = "resume: take up the plan that was charged for"
+    SELECT = "privatize: select the groups on Spark"
     READ = "privatize: read and bound rows on Spark"
     DRAW = "privatize: draw the noise"
     STAGE = "stage: write the artefact"
@@ -366,6 +369,9 @@ def _require_input(plan: ReleasePlan, window: PeriodWindow, rows: _Rows) -> None
             _refuse_stream(frame)
             check_columns(frame, plan.spec)
             # Connect looks at a query only when it is asked for its columns.
+            if plan.selection is not None:
+                _ = selected_groups(frame, plan=plan, window=window, release_key=bytes(32)).columns
+                plan = plan.with_selected((("",) * len(plan.spec.group_by),))  # whichever they will be
             _ = exact_totals(frame, plan=plan, window=window, bounding_key=bytes(32)).columns
         except InputRefused:
             raise
@@ -404,23 +410,41 @@ def _stage(run: _Run) -> StoredFile:
 
 def _privatized(run: _Run, release_key: bytes) -> pa.Table:
     """The released rows: exact totals from Spark, noise and answers on the driver."""
+    plan, noisy_units = _with_selected(run, release_key)
     session = run.rows.session()
     run.observe(Step.READ)
 
     def totals_of_input() -> list[Integers]:
         frame = run.rows.opened(session)
-        return collect_totals(frame, plan=run.plan, window=run.window, release_key=release_key)
+        return collect_totals(frame, plan=plan, window=run.window, release_key=release_key)
 
     totals = _on_spark(totals_of_input, run.rows)
     run.observe(Step.DRAW)
-    noisy = noisy_totals(totals, plan=run.plan, window=run.window, release_key=release_key)
+    noisy = noisy_totals(
+        totals, plan=plan, window=run.window, release_key=release_key, noisy_units=noisy_units
+    )
     return released_table(
-        run.plan,
-        estimates(noisy, run.plan),
+        plan,
+        estimates(noisy, plan),
         period_start=run.window.start,
         release_id=run.release_id,
         revision=run.claim.release_id.revision,
     )
+
+
+def _with_selected(run: _Run, release_key: bytes) -> tuple[ReleasePlan, Integers | None]:
+    """The plan with the groups that it selects, and their noisy numbers of units; a public plan as it is."""
+    if run.plan.selection is None:
+        return run.plan, None
+    session = run.rows.session()
+    run.observe(Step.SELECT)
+
+    def groups_of_input() -> Selected:
+        frame = run.rows.opened(session)
+        return select_groups(frame, plan=run.plan, window=run.window, release_key=release_key)
+
+    selected = _on_spark(groups_of_input, run.rows)
+    return run.plan.with_selected(selected.keys), selected.noisy_units
 
 
 def _on_spark(action: Callable[[], T], rows: _Rows) -> T:
@@ -444,7 +468,8 @@ def _on_spark(action: Callable[[], T], rows: _Rows) -> T:
 def _check(run: _Run, table: pa.Table, artefact: StoredFile) -> None:
     """Run the gates on the staged artefact; one that fails holds the release."""
     run.observe(Step.CHECK)
-    failed = check_artefact(table, run.plan, release_id=run.release_id, period_start=run.window.start)
+    plan = with_released_groups(run.plan, table)
+    failed = check_artefact(table, plan, release_id=run.release_id, period_start=run.window.start)
     if failed:
         run.ledger.hold(run.claim, failed)
         raise ReleaseHeld(

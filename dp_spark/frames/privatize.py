@@ -14,11 +14,17 @@ from dp_spark.release.plan import PlannedTotal, ReleasePlan
 
 
 def noisy_totals(
-    totals: Sequence[Integers], *, plan: ReleasePlan, window: PeriodWindow, release_key: bytes
+    totals: Sequence[Integers],
+    *,
+    plan: ReleasePlan,
+    window: PeriodWindow,
+    release_key: bytes,
+    noisy_units: Integers | None = None,
 ) -> list[Integers]:
     """Totals on their noise grids plus noise, in the order and shapes of `totals` (`collect_totals`).
 
-    The same for the same key and data, on whatever machine.
+    The same for the same key and data, on whatever machine. Where the noise of an ids query has selected the
+    groups, its noisy numbers come as `noisy_units`, and are not drawn again.
 
     Other data gives independent noise: a keyed fingerprint of the exact totals enters every draw.
     """
@@ -28,6 +34,9 @@ def noisy_totals(
     noisy = []
     for exact, drawn in zip(totals, plan.drawn, strict=True):
         planned, table = drawn.planned, drawn.planned.table
+        if noisy_units is not None and drawn == plan.selecting:
+            noisy.append(noisy_units)
+            continue
         steps = rounded(exact, planned.grid_steps, planned.saturation)
         for place in range(planned.total.bins):
             label = encode_label(
@@ -90,5 +99,7 @@ def _facts(totals: Sequence[Integers], plan: ReleasePlan, window: PeriodWindow) 
     """What the noise is a function of, besides the key: the question, the period, the exact answer."""
     yield plan.spec.digest.encode()
     yield window.start.isoformat().encode()
+    if plan.listed is not None:
+        yield from (encode_label(*key) for key in plan.listed)
     for exact in totals:
         yield exact.astype(">i8").tobytes()

@@ -2,7 +2,7 @@
 
 from dp_spark.publish.artefact import arrow_schema, artefact_digest, read_artefact, write_artefact
 from dp_spark.publish.parquet import local_root, publish_parquet, require_free
-from dp_spark.publish.released import released_table
+from dp_spark.publish.released import released_table, with_released_groups
 
 __all__ = [
     "arrow_schema",
@@ -12,5 +12,6 @@ __all__ = [
     "read_artefact",
     "released_table",
     "require_free",
+    "with_released_groups",
     "write_artefact",
 ]

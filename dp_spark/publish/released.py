@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dp_spark.publish.artefact import arrow_schema
 from dp_spark.queries import DerivedEstimate, Estimate
@@ -50,6 +51,17 @@ def released_table(
     return pa.Table.from_arrays(
         [array(column, field.type) for column, field in zip(plan.columns, schema, strict=True)], schema=schema
     )
+
+
+def with_released_groups(plan: ReleasePlan, table: pa.Table) -> ReleasePlan:
+    """The plan with the groups of its released table, as they have to stand there; a public plan as it is."""
+    if plan.selection is None:
+        return plan
+    own = {column.role: column.name for column in plan.columns if column.role is ColumnRole.GROUPING}
+    groups = table.filter(pc.equal(table[own[ColumnRole.GROUPING]], 0)) if own else table
+    keys = zip(*(groups[name].to_pylist() for name in plan.spec.group_by), strict=True)
+    other = (plan.spec.groups.other_label,) * len(plan.spec.group_by)
+    return plan.with_selected(tuple(sorted(set(keys) - {other})))
 
 
 def _answer(estimate: Estimate, column: OutputColumn, rows: int) -> "pa.Array[Any]":

@@ -4,19 +4,18 @@ A plan knows no period and no row: every night of a release runs the same plan.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import Fixed, NoiseTable
-from dp_spark.queries import Bounds, Query, Total
+from dp_spark.queries import Bounds, MeasureKind, Query, Total
 from dp_spark.release.levels import Level, levels_of, released_keys
 from dp_spark.release.pricing import Priced
 from dp_spark.release.selection import GroupSelection, as_fixed
 from dp_spark.release.spec import ReleaseSpec, contribution_bounds
 
-TOTAL_LABEL = "(all)"
 COVERAGE = Fraction(95, 100)
 DECIMAL_PRECISION = 19  # totals saturate where their unscaled value would leave 64 bits
 
@@ -234,6 +233,22 @@ class ReleasePlan:
         return self.spec.group_keys() if self.listed is None else self.listed
 
     @property
+    def has_other(self) -> bool:
+        """Whether the last of `keys` gathers the rows of all groups that are not among the others."""
+        private = self.spec.groups.private
+        return private is not None and private.other
+
+    @property
+    def null_label(self) -> str | None:
+        """The text that a NULL in a column of group_by counts as; None: its row is in no group."""
+        return self.spec.groups.null_label
+
+    def with_selected(self, keys: tuple[tuple[str, ...], ...]) -> "ReleasePlan":
+        """The plan of a run that selected these groups, in code point order."""
+        other = (self.spec.groups.other_label,) * len(self.spec.group_by)
+        return replace(self, listed=(*keys, other) if self.has_other else keys)
+
+    @property
     def levels(self) -> tuple[Level, ...]:
         """The groups, and the coarser groupings of them."""
         return levels_of(self.spec, self.keys)
@@ -241,7 +256,7 @@ class ReleasePlan:
     @property
     def released_keys(self) -> tuple[tuple[str, ...], ...]:
         """What the group columns hold, row by row."""
-        return released_keys(self.levels, TOTAL_LABEL) if self.spec.rollup else self.keys
+        return released_keys(self.levels, self.spec.groups.total_label) if self.spec.rollup else self.keys
 
     @property
     def bounds(self) -> Bounds:
@@ -257,6 +272,13 @@ class ReleasePlan:
                 for planned in query.levels[level]:
                     found.setdefault((level, planned.total), DrawnTotal(query.name, level, planned))
         return tuple(found.values())
+
+    @property
+    def selecting(self) -> DrawnTotal | None:
+        """The total whose noisy values select the groups, and are released; None where no total's do."""
+        if self.selection is None or not self.selection.shared:
+            return None
+        return next(each for each in self.drawn if each.planned.total.measure.kind is MeasureKind.UNITS)
 
     @property
     def tables(self) -> Mapping[str, NoiseTable]:
