@@ -229,6 +229,16 @@ class ReleasePlan:
         return self.spec.group_keys() if self.listed is None else self.listed
 
     @property
+    def has_other(self) -> bool:
+        """Whether the last of `keys` gathers the rows of all groups that are not among the others."""
+        return False
+
+    @property
+    def null_label(self) -> str | None:
+        """The text that a NULL in a column of group_by counts as; None: its row is in no group."""
+        return None
+
+    @property
     def levels(self) -> tuple[Level, ...]:
         """The groups, and the coarser groupings of them."""
         return levels_of(self.spec, self.keys)
