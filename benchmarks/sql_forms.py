@@ -160,10 +160,10 @@ def main() -> None:
     actions = [plain_query(frame), complete_release(frame, ours), *(partial(collect, name) for name in FORMS)]
     plains, *others = in_turn(actions, given.runs)
     window = period_window(None, "2024-01-01")
-    totals = collect_totals(frame, plan=ours, window=window, release_key=os.urandom(32)).sum(axis=1)
+    totals = collect_totals(frame, plan=ours, window=window, release_key=os.urandom(32))
     spark.stop()
 
-    visits, people = int(totals[0]), int(totals[-1])
+    visits, people = int(totals[0].sum()), int(totals[-1].sum())
     print(f"{table}; max_groups {given.max_groups}; {visits:,} rows and {people:,} people remain over groups")
     print(head("form", "wall, plain = 1", "CPU, plain = 1", "CPU, ours = 1", "all processes"))
     for name, costs in zip(("complete release (ours)", *FORMS), others, strict=True):

@@ -37,14 +37,14 @@ def forgetful_bounding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers keep up to 9 rows in each of 9 groups, whatever the bounds; the second look knows them."""
     from dp_spark.frames import aggregate
 
-    def forgetful(batches: Any, *, packing: Any, key: bytes, bounds: Any) -> Any:
+    def forgetful(batches: Any, **given: Any) -> Any:
         from dp_spark.frames import partition
         from dp_spark.queries import Bounds
 
         true = partition.kept_rows
         partition.kept_rows = lambda *args, key, bounds: true(*args, key=key, bounds=Bounds(9, 9))
         try:
-            yield from partition.partition_totals(batches, packing=packing, key=key, bounds=bounds)
+            yield from partition.partition_totals(batches, **given)
         finally:
             partition.kept_rows = true
 

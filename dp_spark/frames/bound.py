@@ -61,7 +61,7 @@ def kept_rows(
         unit = rows.unit_of_pair[rows.pair]
         crowded = (np.bincount(unit[kept], minlength=rows.units) > bounds.max_rows)[rows.unit_of_pair]
         _keep_least(kept, crowded, rows, values, (key, _UNIT_ROW), unit, bounds.max_rows)
-    return Kept(rows.order[kept], _starts(rows.pair[kept]))
+    return Kept(rows.order[kept], starts_of_runs(rows.pair[kept]))
 
 
 def excess(ids: Ids, group: NDArray[Any], bounds: Bounds) -> int:
@@ -69,8 +69,8 @@ def excess(ids: Ids, group: NDArray[Any], bounds: Bounds) -> int:
 
     `ids` and `group` are of the rows that count, in the order of `Kept`.
     """
-    unit_starts = _id_starts(ids)
-    pair_starts = unit_starts | _starts(group)
+    unit_starts = id_starts(ids)
+    pair_starts = unit_starts | starts_of_runs(group)
     found = (
         (bounds.max_groups, np.bincount(np.cumsum(unit_starts[pair_starts]))),
         (bounds.max_rows_per_group, np.bincount(np.cumsum(pair_starts))),
@@ -102,16 +102,16 @@ class _Pairs:
         self.order: Integers = np.argsort(packed)
         packed = packed[self.order]
         self.ids, in_order = np.take(ids, self.order, axis=0), group[self.order]
-        unit_starts = _id_starts(self.ids)
-        pair_starts = unit_starts | _starts(in_order)
-        together = np.array_equal(pair_starts, _starts(packed)) and np.array_equal(
-            unit_starts, _starts(packed >> _PAIR_BITS)
+        unit_starts = id_starts(self.ids)
+        pair_starts = unit_starts | starts_of_runs(in_order)
+        together = np.array_equal(pair_starts, starts_of_runs(packed)) and np.array_equal(
+            unit_starts, starts_of_runs(packed >> _PAIR_BITS)
         )
         if not together:  # two units, or two groups of one, have the same leading bits
             self.order = np.lexsort((group, pair_words[:, 1], pair_words[:, 0], ids[:, 1], ids[:, 0]))
             self.ids, in_order = np.take(ids, self.order, axis=0), group[self.order]
-            unit_starts = _id_starts(self.ids)
-            pair_starts = unit_starts | _starts(in_order)
+            unit_starts = id_starts(self.ids)
+            pair_starts = unit_starts | starts_of_runs(in_order)
         self.words = pair_words
         self.first = np.flatnonzero(pair_starts)
         self.sizes = np.diff(np.append(self.first, len(ids)))
@@ -140,7 +140,7 @@ def _keep_least(
     at = np.flatnonzero(kept & np.repeat(crowded, rows.sizes))
     pair = rows.pair[at]
     at = at[_by_content(pair, [value[rows.order[at]] for value in values])]
-    starts = np.flatnonzero(_starts(pair))
+    starts = np.flatnonzero(starts_of_runs(pair))
     place = np.arange(len(pair)) - np.repeat(starts, np.diff(np.append(starts, len(pair))))
     blocks = np.take(rows.words, rows.order[at], axis=0)
     blocks[:, 1] ^= place.astype(np.uint64)
@@ -150,7 +150,7 @@ def _keep_least(
 
 def _by_content(pair: Integers, values: Sequence[NDArray[Any]]) -> Integers:
     """The order of pairs, and within them of values; `pair` is sorted."""
-    number = np.cumsum(_starts(pair)) - 1
+    number = np.cumsum(starts_of_runs(pair)) - 1
     if int(number[-1]).bit_length() + sum(8 * value.itemsize for value in values) > 64:
         return np.lexsort((*reversed(values), number))
     packed = number.astype(np.uint64)
@@ -164,7 +164,7 @@ def _least(segment: Integers, word: NDArray[np.uint64], limit: int) -> Flags:
 
     Equal words keep the order they came in.
     """
-    number = (np.cumsum(_starts(segment)) - 1).astype(np.uint64)
+    number = (np.cumsum(starts_of_runs(segment)) - 1).astype(np.uint64)
     bits = np.uint64(max(int(number[-1]).bit_length(), 1))
     packed = (number << (np.uint64(64) - bits)) | (word >> bits)
     order = np.argsort(packed)
@@ -178,13 +178,13 @@ def _least(segment: Integers, word: NDArray[np.uint64], limit: int) -> Flags:
     return least
 
 
-def _starts(in_order: NDArray[Any]) -> Flags:
+def starts_of_runs(in_order: NDArray[Any]) -> Flags:
     """Where a run of equal elements begins."""
     starts = np.ones(len(in_order), dtype=bool)
     np.not_equal(in_order[1:], in_order[:-1], out=starts[1:])
     return starts
 
 
-def _id_starts(ids: Ids) -> Flags:
+def id_starts(ids: Ids) -> Flags:
     """Where a run of equal identities begins."""
-    return _starts(ids[:, 0]) | _starts(ids[:, 1])
+    return starts_of_runs(ids[:, 0]) | starts_of_runs(ids[:, 1])

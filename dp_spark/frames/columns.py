@@ -4,8 +4,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from dp_spark.frames.coding import Form, Source
 from dp_spark.frames.sources import day_of, quoted
-from dp_spark.queries import ClampedColumn
+from dp_spark.queries import ClampedColumn, Edges
 from dp_spark.release.spec import ReleaseSpec
 
 # A longer text travels as its digest, so that no batch of rows outgrows what Arrow can hold. Public groups
@@ -26,25 +27,64 @@ def unit_columns(frame: DataFrame, spec: ReleaseSpec) -> list[Column]:
     return columns
 
 
-def key_columns(spec: ReleaseSpec) -> list[Column]:
-    """The texts that make the group, as key_0, key_1, ..."""
-    return [
-        short(F.col(quoted(name)).cast("string")).alias(f"key_{i}") for i, name in enumerate(spec.group_by)
-    ]
+def key_texts(spec: ReleaseSpec, null_label: str | None) -> list[Column]:
+    """The texts that make the group; a NULL counts as `null_label`, if that is a text."""
+    texts = [F.col(quoted(name)).cast("string") for name in spec.group_by]
+    return texts if null_label is None else [F.coalesce(text, F.lit(null_label)) for text in texts]
 
 
-def number(of: ClampedColumn) -> Column:
+def read_column(frame: DataFrame, source: Source) -> Column:
+    """A column in the form that workers read: a number is NULL where there is none."""
+    match source.form:
+        case Form.NUMBER:
+            return number(source.column)
+        case Form.TEXT:
+            return short(F.col(quoted(source.column)).cast("string"))
+        case Form.PRESENCE:
+            return is_present(frame, source.column)
+
+
+def number(column: str) -> Column:
     """The value as a double; NULL where it is no number."""
-    return F.expr(f"try_cast({quoted(of.column)} AS DOUBLE)")
+    return F.expr(f"try_cast({quoted(column)} AS DOUBLE)")
 
 
-def steps_above_lower(of: ClampedColumn) -> Column:
+def is_present(frame: DataFrame, column: str) -> Column:
+    """Whether the value, of whatever type, is neither NULL nor the NaN of a floating-point number."""
+    value = F.col(quoted(column))
+    if isinstance(frame.schema[column].dataType, (T.FloatType, T.DoubleType)):
+        return value.isNotNull() & ~F.isnan(value)
+    return value.isNotNull()
+
+
+def steps_above_lower(frame: DataFrame, of: ClampedColumn) -> Column:
     """floor(clamped value / step + 1/2) less the lower bound, from 0 up; NULL where it does not count."""
-    value = number(of)
+    if of.presence:
+        return F.when(is_present(frame, of.column), F.lit(1 - of.lower_steps).cast("long"))
+    value = number(of.column)
     clamped = F.greatest(F.least(value, F.lit(float(of.upper))), F.lit(float(of.lower)))
     steps = F.floor(clamped * float(of.step.denominator) / float(of.step.numerator) + 0.5)
     within = F.greatest(F.least(steps, F.lit(of.upper_steps)), F.lit(of.lower_steps))
     return F.when(value.isNotNull() & ~F.isnan(value), within - F.lit(of.lower_steps))
+
+
+def bin_index(of: Edges) -> Column:
+    """Which bin the value lies in, from 0; NULL where in none: a binary search of the inner edges.
+
+    They stand in one array, and each step of the search skips a power of two of them if the last is reached.
+    """
+    inner = [float(edge) for edge in of.edges[1:-1]]
+    value = number(of.column)
+    if not inner:
+        return F.when(value.isNotNull() & ~F.isnan(value), F.lit(0))
+    edges = F.array(*map(F.lit, inner))
+    skips = F.array(*(F.lit(1 << bit) for bit in reversed(range(len(inner).bit_length()))))
+
+    def skip(passed: Column, by: Column) -> Column:
+        reached = (passed + by <= len(inner)) & (F.get(edges, passed + by - 1) <= value)
+        return F.when(reached, passed + by).otherwise(passed)
+
+    return F.when(value.isNotNull() & ~F.isnan(value), F.aggregate(skips, F.lit(0), skip))
 
 
 def short(text: Column) -> Column:

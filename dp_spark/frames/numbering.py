@@ -1,6 +1,6 @@
 """Groups as numbers: the index of each row's group among those that are released."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,15 @@ NO_GROUP = -1
 class GroupNumbers:
     """Finds the number of a group among `keys`, which are in code point order; travels to workers.
 
-    Keys are compared as texts in NFC. A key that is not listed, or holds a NULL, has no number.
+    Keys are compared as texts in NFC. A key that is not listed has no number or, with `other`, that of the
+    last of `keys`, which then is no text that rows have. A key that holds a NULL has no number.
 
     Attributes:
         groups: how many there are.
         columns: of how many columns their keys are.
     """
 
-    def __init__(self, keys: Sequence[tuple[str, ...]]) -> None:
+    def __init__(self, keys: Sequence[tuple[str, ...]], *, other: bool = False) -> None:
         columns = [normal_texts(pa.array(column, pa.string())) for column in zip(*keys, strict=True)]
         self._listed = [pc.unique(column) for column in columns]
         self._prefixes: list[NDArray[np.int64] | None] = []  # None: every combination is listed
@@ -37,6 +38,7 @@ class GroupNumbers:
         self.groups, self.columns = len(keys), len(columns)
         self._order = np.empty(self.groups, dtype=np.int32)
         self._order[number] = np.arange(self.groups, dtype=np.int32)
+        self._unlisted = np.int32(self.groups - 1 if other else NO_GROUP)
 
     def of(self, columns: Sequence["pa.Array[Any]"]) -> NDArray[np.int32]:
         """The number of each row's group, or NO_GROUP, shape (rows,); one column of texts for each part."""
@@ -50,16 +52,11 @@ class GroupNumbers:
                 code, number = number, np.minimum(np.searchsorted(prefixes, number), len(prefixes) - 1)
                 known &= prefixes[number] == code
         number[~known] = 0
-        return np.where(known, self._order[number], np.int32(NO_GROUP))
-
-
-def numbered(batches: Iterator[pa.RecordBatch], *, numbers: GroupNumbers) -> Iterator[pa.RecordBatch]:
-    """The rows of released groups, with GROUP in place of the texts that come first."""
-    for batch in batches:
-        group = numbers.of(batch.columns[: numbers.columns])
-        columns = [pa.array(group), *batch.columns[numbers.columns :]]
-        names = [GROUP, *batch.schema.names[numbers.columns :]]
-        yield pa.RecordBatch.from_arrays(columns, names=names).filter(pa.array(group != NO_GROUP))
+        found = np.where(known, self._order[number], self._unlisted)
+        if self._unlisted != NO_GROUP:
+            for column in columns:
+                found[column.is_null().to_numpy(zero_copy_only=False)] = NO_GROUP
+        return found
 
 
 def _places(column: "pa.Array[Any]", listed: "pa.Array[Any]") -> NDArray[np.int64]:

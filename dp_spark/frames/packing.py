@@ -7,65 +7,36 @@ rows, and what is behind it reads them without a copy.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dp_spark.frames.coding import AnyCoding, Source
 from dp_spark.frames.identity import identities
-from dp_spark.frames.numbering import GROUP, NO_GROUP, GroupNumbers
+from dp_spark.frames.numbering import GROUP, NO_GROUP
 from dp_spark.frames.text import layout
-from dp_spark.queries import LARGEST_UNCLAMPED, ClampedColumn
 
 BUCKET, UNIT = "bucket", "unit"
 BUCKETS_AT_MOST = 2**14
-Codes = NDArray[np.unsignedinteger[Any]]
 _ROWS_AT_ONCE = 2**19
 _ROWS_OF_A_PIECE = 2**12  # 16,384 pieces, all that a batch may have, are half of what Arrow can hold
 
 
-@dataclass(frozen=True, slots=True)
-class Coding:
-    """How the values of a column travel: as steps above `least` in the narrowest unsigned integers.
-
-    The largest code says that the row's value does not count.
-    """
-
-    of: ClampedColumn
+class Numbers(Protocol):
+    """What tells groups apart by a number of 64 bits or less."""
 
     @property
-    def least(self) -> int:
-        """The steps that code 0 stands for."""
-        return -LARGEST_UNCLAMPED if self.of.per_unit else self.of.lower_steps
+    def groups(self) -> int:
+        """How many numbers there can be."""
 
     @property
-    def greatest(self) -> int:
-        """The steps that the last code stands for."""
-        return LARGEST_UNCLAMPED if self.of.per_unit else self.of.upper_steps
+    def columns(self) -> int:
+        """Of how many columns a key is."""
 
-    @property
-    def type(self) -> np.dtype[Any]:
-        """The type of a code; the one code more is for missing values."""
-        return np.min_scalar_type(self.greatest - self.least + 1)
-
-    @property
-    def missing(self) -> int:
-        """The code of a value that does not count."""
-        return int(np.iinfo(self.type).max)
-
-    def encoded(self, values: NDArray[np.float64]) -> Codes:
-        """floor(clamped value / step + 1/2) of each value, as a code; NaN does not count."""
-        of = self.of
-        with np.errstate(all="ignore"):  # a warning would tell that there is such a value
-            clamped = values if of.per_unit else np.clip(values, float(of.lower), float(of.upper))
-            steps = np.floor(clamped * float(of.step.denominator) / float(of.step.numerator) + 0.5)
-            above = np.clip(steps, self.least, self.greatest) - self.least
-            absent = np.isnan(above)
-        above[absent] = 0
-        codes = above.astype(self.type)
-        codes[absent] = self.missing
-        return codes
+    def of(self, columns: Sequence["pa.Array[Any]"]) -> NDArray[Any]:
+        """The number of each row's group, shape (rows,), or NO_GROUP; one column of texts for each part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +45,20 @@ class Packing:
 
     Attributes:
         units: number of columns that make a unit, each of texts or 64-bit integers.
-        numbers: the groups that are released, of several columns of texts.
-        values: the columns of values, as doubles.
+        numbers: of the groups whose rows travel, of several columns of texts.
+        values: what rows are read through, each as a code.
         buckets: into how many buckets units are divided; a power of two.
     """
 
     units: int
-    numbers: GroupNumbers
-    values: Sequence[Coding]
+    numbers: Numbers
+    values: Sequence[AnyCoding]
     buckets: int
+
+    @property
+    def sources(self) -> list[Source]:
+        """What is read for the codes, each once."""
+        return list(dict.fromkeys(each.source for each in self.values))
 
     @property
     def types(self) -> list[np.dtype[Any]]:
@@ -105,7 +81,7 @@ class Packing:
 
 
 def packed(batches: Iterator[pa.RecordBatch], *, packing: Packing, key: bytes) -> Iterator[pa.RecordBatch]:
-    """Buckets of the rows that have a released group; columns come as units, groups, values."""
+    """Buckets of the rows that have a released group; columns come as units, groups, sources."""
     waiting: list[list[NDArray[Any]]] = []
     size = 0
     for batch in batches:
@@ -133,10 +109,8 @@ def _columns(batch: pa.RecordBatch, packing: Packing, key: bytes) -> list[NDArra
     listed = number != NO_GROUP
     rows = batch if listed.all() else batch.filter(pa.array(listed))
     ids = identities(rows.columns[:units], key)
-    values = [
-        coding.encoded(column.to_numpy(zero_copy_only=False))
-        for coding, column in zip(packing.values, rows.columns[groups:], strict=True)
-    ]
+    read = dict(zip(packing.sources, rows.columns[groups:], strict=True))
+    values = [coding.encoded(read[coding.source]) for coding in packing.values]
     return [ids, number[listed].astype(packing.types[1]), *values]
 
 

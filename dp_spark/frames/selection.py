@@ -20,11 +20,12 @@ from dp_spark.errors import BoundsExceeded
 from dp_spark.frames.aggregate import asked_rows, shuffle_buckets
 from dp_spark.frames.bound import Integers, excess, kept_rows
 from dp_spark.frames.collect import to_arrow
-from dp_spark.frames.columns import key_columns, unit_columns
+from dp_spark.frames.columns import key_texts, short, unit_columns
 from dp_spark.frames.identity import identities
+from dp_spark.frames.layout import EXCESS
 from dp_spark.frames.numbering import GROUP
 from dp_spark.frames.packing import BUCKET, Packing, packed
-from dp_spark.frames.partition import EXCESS, UNITS, Buckets
+from dp_spark.frames.partition import Buckets
 from dp_spark.frames.sources import quoted
 from dp_spark.frames.text import normal_texts
 from dp_spark.noise import derive_key, encode_label, words
@@ -35,7 +36,7 @@ from dp_spark.release.planner import LARGEST_TOTAL
 from dp_spark.release.selection import GroupSelection
 from dp_spark.release.spec import used_labels
 
-NOISY = "noisy"
+UNITS, NOISY = "units", "noisy"
 _ROWS_AT_ONCE = 2**17
 
 
@@ -137,9 +138,9 @@ class _Words:
 
 def _bounded_units(rows: DataFrame, plan: ReleasePlan, bounding: bytes, naming: bytes) -> DataFrame:
     """The number of units that keep a row in each group."""
-    unit = {f"unit_{i}": column for i, column in enumerate(unit_columns(rows, plan.spec))}
+    units = unit_columns(rows, plan.spec)
     packing = Packing(
-        units=len(unit),
+        units=len(units),
         numbers=_Words(len(plan.spec.group_by), naming),
         values=[],
         buckets=shuffle_buckets(rows.sparkSession),
@@ -147,7 +148,7 @@ def _bounded_units(rows: DataFrame, plan: ReleasePlan, bounding: bytes, naming: 
     pack = partial(packed, packing=packing, key=bounding)
     count = partial(partition_units, packing=packing, key=bounding, bounds=plan.bounds)
     return (
-        rows.select(*(column.alias(name) for name, column in unit.items()), *_keys(plan))
+        rows.select(*(column.alias(f"unit_{i}") for i, column in enumerate(units)), *_keys(plan))
         .mapInArrow(pack, packing.schema)
         .repartition(BUCKET)
         .mapInArrow(count, f"{GROUP} long, {UNITS} long, {EXCESS} long")
@@ -197,7 +198,8 @@ def named_groups(batches: Iterator[pa.RecordBatch], *, key: bytes) -> Iterator[p
 
 
 def _keys(plan: ReleasePlan) -> list[Column]:
-    return key_columns(plan)
+    texts = key_texts(plan.spec, plan.null_label)
+    return [short(text).alias(name) for text, name in zip(texts, _key_names(plan), strict=True)]
 
 
 def _key_names(plan: ReleasePlan) -> list[str]:

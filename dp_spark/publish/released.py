@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dp_spark.publish.artefact import arrow_schema
 from dp_spark.queries import DerivedEstimate, Estimate
 from dp_spark.queries.measure import Steps
 from dp_spark.release.plan import DECIMAL_PRECISION, ColumnRole, ColumnType, OutputColumn, ReleasePlan
+from dp_spark.release.spec import GROUPING_COLUMN
 
 
 def released_table(
@@ -57,9 +57,9 @@ def with_released_groups(plan: ReleasePlan, table: pa.Table) -> ReleasePlan:
     """The plan with the groups of its released table, as they have to stand there; a public plan as it is."""
     if plan.selection is None:
         return plan
-    own = {column.role: column.name for column in plan.columns if column.role is ColumnRole.GROUPING}
-    groups = table.filter(pc.equal(table[own[ColumnRole.GROUPING]], 0)) if own else table
-    keys = zip(*(groups[name].to_pylist() for name in plan.spec.group_by), strict=True)
+    masks = table[GROUPING_COLUMN].to_pylist() if plan.spec.rollup else [0] * table.num_rows
+    rows = zip(*(table[name].to_pylist() for name in plan.spec.group_by), strict=True)
+    keys = (key for key, mask in zip(rows, masks, strict=True) if mask == 0)
     other = (plan.spec.groups.other_label,) * len(plan.spec.group_by)
     return plan.with_selected(tuple(sorted(set(keys) - {other})))
 

@@ -41,8 +41,12 @@ def totals(frame: DataFrame, key: str = "2024-03-01", **changes: Any) -> dict[st
     check_columns(frame, spec)
     plan, window = plan_release(spec), period_window(spec.period, key)
     found = collect_totals(frame, plan=plan, window=window, release_key=KEY)
-    names = [f"{query.name}.{planned.total.name}" for query in plan.queries for planned in query.totals]
-    return dict(zip(names, found.tolist(), strict=True))
+    sums = {drawn.planned.total: sums for drawn, sums in zip(plan.drawn, found, strict=True)}
+    return {
+        f"{query.name}.{planned.total.name}": sums[planned.total].tolist()
+        for query in plan.queries
+        for planned in query.totals
+    }
 
 
 def rows(spark: SparkSession, values: list[tuple[Any, ...]], schema: str) -> DataFrame:

@@ -169,7 +169,7 @@ def test_a_release_groups_by_and_adds_up_derived_columns(spark: SparkSession) ->
         found = collect_totals(
             frame, plan=plan, window=period_window(None, "2024-03-01"), release_key=bytes(32)
         )
-    assert found.tolist() == [[2, 1], [6, 9]]
+    assert [sums.tolist() for sums in found] == [[2, 1], [6, 9]]
 
 
 def refusal(frame: DataFrame, **changes: Any) -> str:

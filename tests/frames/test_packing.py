@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from dp_spark.frames import packing as module
+from dp_spark.frames.coding import Coding
 from dp_spark.frames.numbering import GroupNumbers
-from dp_spark.frames.packing import BUCKET, Coding, Packing, packed, unpacked
+from dp_spark.frames.packing import BUCKET, Packing, packed, unpacked
 from dp_spark.queries import ClampedColumn
 
 KEY = bytes(range(32))
@@ -27,7 +28,7 @@ def test_no_value_makes_a_warning(per_unit: bool) -> None:
     coding = Coding(column("-1", "1", "0.001", per_unit=per_unit))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        codes = coding.encoded(values)
+        codes = coding.encoded(pa.array(values))
     assert (codes == coding.missing).tolist() == [True, True] + [False] * 7
     steps = [int(code) + coding.least for code in codes[2:]]
     most = coding.greatest
@@ -39,7 +40,7 @@ def test_the_code_of_a_missing_value_is_no_other_values(span: int) -> None:
     if span == 0:
         return
     coding = Coding(column("0", str(span), "1"))
-    codes = coding.encoded(np.array([0.0, span, np.nan]))
+    codes = coding.encoded(pa.array([0.0, span, np.nan]))
     assert codes.tolist() == [0, span, coding.missing]
     assert coding.missing > span
 
