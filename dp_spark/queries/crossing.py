@@ -8,9 +8,10 @@ import numpy as np
 from dp_spark.queries.hierarchy import RankVariances, consistent, rank_variances
 from dp_spark.queries.measure import DerivedEstimate, Edges, Floats, Noisy
 
-# The statistic of a rank adds noises of many cells: 95 % of a normal law lies within this many std.
-_FACTOR = 1.96
-_BLOCK = 2**20  # cells of groups that are decoded together: what they need on the way fits 100 MB
+# The statistic of a rank adds noises of many cells, or of few: of Laplace noise two std hold 94.1 % of one
+# and 95.4 % of many.
+_LARGEST_FACTOR = 2.0
+_BLOCK = 2**17  # cells of groups that are decoded together: what they need on the way fits a cache
 
 
 def rank_estimates(
@@ -23,42 +24,45 @@ def rank_estimates(
     """
     groups = len(noisy[0].values)
     levels = [total.values.reshape(groups, -1) for total in noisy]
-    variances = [_variances(total, level) for total, level in zip(noisy, levels, strict=True)]
+    variances = [_variances(total) for total in noisy]
     edges = np.array([float(edge) for edge in of.edges])
+    factor = min(_LARGEST_FACTOR, max(total.factor for total in noisy))
     found = np.empty((len(at), 4, groups))
     for block in _blocks(groups, of.bins):
         own = [each[block] if len(each) > 1 else each for each in variances]
-        counts = consistent([level[block] for level in levels], own, branching)
+        below = _growing(consistent([level[block] for level in levels], own, branching))
         moments = rank_variances(own, of.bins, branching)
         for place, share in enumerate(at):
-            found[place, :, block] = _located(counts, moments, float(share), edges)
+            found[place, :, block] = _located(below, moments, float(share), edges, factor)
     return tuple(DerivedEstimate(*each) for each in found)
 
 
-def _located(counts: Floats, moments: RankVariances, share: float, edges: Floats) -> Floats:
+def _located(below: Floats, moments: RankVariances, share: float, edges: Floats, factor: float) -> Floats:
     """Value, std, low and high of one quantile, shape (4, groups).
 
     Ends are the first x where S + factor std(S) is not negative and the last where S - factor std(S) is not
     positive. Where there seem to be no rows, anything is possible.
     """
-    below = _growing(counts)
     total = below[:, -1:]
     statistic = below - share * total
-    reach = _FACTOR * np.sqrt(moments.of_rank(share))
-    value = _first_crossing(statistic, edges)
-    low = _first_crossing(statistic + reach, edges)
-    high = _first_crossing((reach - statistic)[:, ::-1], edges[::-1])
+    spread, of_bin = factor**2 * moments.of_rank(share), factor**2 * moments.of_bin
+    nothing = np.zeros_like(spread[:1]), np.zeros_like(of_bin[:1])
+    value = _first_possible(statistic, *nothing, edges)
+    low = _first_possible(statistic, spread, of_bin, edges)
+    high = _first_possible(-statistic[:, ::-1], spread[:, ::-1], of_bin[:, ::-1], edges[::-1])
     empty = total[:, 0] <= 0
     value = np.where(empty, edges[0] + share * (edges[-1] - edges[0]), value)
     low = np.where(empty, edges[0], np.minimum(low, value))
     high = np.where(empty, edges[-1], np.maximum(high, value))
-    return np.stack([value, (high - low) / (2 * _FACTOR), low, high])
+    value, low, high = np.clip([value, low, high], edges[0], edges[-1])
+    return np.stack([value, (high - low) / (2 * factor), low, high])
 
 
 def _growing(counts: Floats) -> Floats:
     """A cumulated histogram that does not fall, shape (groups, bins + 1), from 0 to the sum of all bins.
 
-    Halfway between the least growing curve above the noisy one and the largest below it.
+    Halfway between the least growing curve above the noisy one and the largest below it: an interval from
+    either alone would be too wide where bins hold less than the noise.
     """
     below = np.cumsum(counts, axis=1)
     below = np.hstack([np.zeros((len(below), 1)), below])
@@ -67,27 +71,40 @@ def _growing(counts: Floats) -> Floats:
     return np.clip((above + under) / 2, 0.0, np.maximum(below[:, -1:], 0.0))
 
 
-def _first_crossing(curve: Floats, edges: Floats) -> Floats:
-    """Where each curve, linear between edges, is first not negative; the last edge where it always is."""
-    reached = curve >= 0
+def _first_possible(statistic: Floats, spread: Floats, of_bin: Floats, edges: Floats) -> Floats:
+    """The first x where the statistic S is 0 or more within its noise; the last edge where it nowhere is.
+
+    With d = S_(i+1) - S_i, a share t into the bin from edge i, S = S_i + t d has the spread
+    (1 - t)^2 spread_i + t^2 spread_(i+1) + 2 t (1 - t) c, c from spread_i + spread_(i+1) - 2 c = of_bin.
+    Where S^2 equals it is a root of a quadratic equation, of which the smallest positive one is meant.
+
+    Args:
+        statistic: at every edge, shape (groups, bins + 1).
+        spread: squares of how far its noise reaches, shape (groups or 1, bins + 1).
+        of_bin: the same of its change within each bin, shape (groups or 1, bins).
+        edges: where they are.
+    """
+    reached = statistic + np.sqrt(spread) >= 0
     reached[:, -1] = True
     at = np.argmax(reached, axis=1)
-    rows, before = np.arange(len(curve)), np.maximum(at - 1, 0)
-    start, end = curve[rows, before], curve[rows, at]
-    rise = end - start
-    part = np.where(rise > 0, -start / np.where(rise > 0, rise, 1.0), 1.0)
-    found: Floats = edges[before] + np.clip(part, 0.0, 1.0) * (edges[at] - edges[before])
+    rows, before = np.arange(len(statistic)), np.maximum(at - 1, 0)
+    known = rows if len(spread) > 1 else 0
+    start, step = statistic[rows, before], statistic[rows, at] - statistic[rows, before]
+    first, last, change = spread[known, before], spread[known, at], of_bin[known, before]
+    square = step**2 - change
+    half = start * step - ((last - first) - change) / 2
+    constant = start**2 - first
+    divisor = np.sqrt(np.maximum(half**2 - square * constant, 0.0)) - half
+    part = np.divide(constant, divisor, out=np.ones_like(constant), where=divisor > 0)
+    part = np.where(at > 0, np.clip(part, 0.0, 1.0), 0.0)
+    found: Floats = edges[before] + part * (edges[at] - edges[before])
     return found
 
 
-def _variances(total: Noisy, level: Floats) -> Floats:
-    """Noise variances of a level, shape (1, 1) where all are alike, else (groups, cells)."""
+def _variances(total: Noisy) -> Floats:
+    """Noise variances of a level, shape (1, 1) where all are alike, else (groups, 1) or (groups, cells)."""
     std = np.asarray(total.std, dtype=np.float64)
-    return (
-        np.array([[std**2]])
-        if std.ndim == 0
-        else np.broadcast_to(std.reshape(len(std), -1), level.shape) ** 2
-    )
+    return std.reshape(len(std) if std.ndim else 1, -1) ** 2
 
 
 def _blocks(groups: int, bins: int) -> Iterator[slice]:

@@ -49,10 +49,12 @@ class RankVariances:
     Attributes:
         below: variance of the count below each edge, shape (groups or 1, bins + 1).
         with_all: its covariance with the count of all bins, of the same shape.
+        of_bin: variance of the count of each bin, shape (groups or 1, bins).
     """
 
     below: Floats
     with_all: Floats
+    of_bin: Floats
 
     def of_rank(self, share: float) -> Floats:
         """Variance at each edge of the count below it less `share` times the count of all bins."""
@@ -64,7 +66,7 @@ def rank_variances(variances: Sequence[Floats], bins: int, branching: int) -> Ra
     """Second moments of `consistent` at every edge.
 
     From the finest level up: within a cell, of which children are known, own noise v tells more about the
-    sum T of the children. A count P of rows in the cell below an edge keeps
+    sum T of the children. A count P of rows in the cell, of one bin or of all below an edge, keeps
     Var P - Cov(P, T)^2 / (Var T + v), and Cov(P, T) v / (Var T + v).
 
     Args:
@@ -75,21 +77,27 @@ def rank_variances(variances: Sequence[Floats], bins: int, branching: int) -> Ra
     """
     groups = max(each.shape[0] for each in variances)
     cells = np.broadcast_to(variances[0], (groups, bins)).astype(np.float64)
-    below, with_cell = cells, cells
+    # In front of the last axis: counts below the upper edge of each bin, and counts of each bin.
+    spread = joint = np.stack([cells, cells])
     place = np.arange(bins)
     for own in variances[1:]:
         before, sums = _added(cells, branching)
-        below, with_cell = below + before[:, place], with_cell + before[:, place]
+        spread, joint = (_with_before(each, before[:, place]) for each in (spread, joint))
         place = place // branching
         known = sums + own
-        gain = with_cell / known[:, place]
-        below, with_cell = below - gain * with_cell, gain * np.broadcast_to(own, known.shape)[:, place]
+        spread = spread - joint**2 / known[:, place]
+        joint = joint * (own / known)[:, place]
         cells = sums * own / known
     before = np.cumsum(cells, axis=1) - cells
-    ends = np.zeros((groups, 1))
-    return RankVariances(
-        np.hstack([ends, below + before[:, place]]), np.hstack([ends, with_cell + before[:, place]])
-    )
+    spread, joint = (_with_before(each, before[:, place]) for each in (spread, joint))
+    start = np.zeros((groups, 1))
+    below, with_all = (np.hstack([start, each[0]]) for each in (spread, joint))
+    return RankVariances(below, with_all, spread[1])
+
+
+def _with_before(moments: Floats, before: Floats) -> Floats:
+    """Moments of counts below edges and of bins, with what stands before them under the same parent."""
+    return moments + np.stack([before, np.zeros_like(before)])
 
 
 def consistent(levels: Sequence[Floats], variances: Sequence[Floats], branching: int) -> Floats:

@@ -73,12 +73,12 @@ class Std:
         return Variance(self.of, self.weight).totals(bounds)
 
     def estimate(self, noisy: Sequence[Noisy]) -> tuple[DerivedEstimate]:
-        """Roots of the variance and its interval; the std by the delta method.
+        """Roots of the variance and its interval.
 
-        A root moves by no more than the root of the move: that bounds the std where the variance is near 0.
+        The std is the root's rise if the variance rises by its std: where that is small beside the variance
+        it is what the delta method gives, and it stays finite where the variance is 0.
         """
         (variance,) = Variance(self.of, self.weight).estimate(noisy)
         value = np.sqrt(variance.value)
-        tiny = np.finfo(np.float64).tiny
-        std = np.minimum(variance.std / (2 * np.maximum(value, tiny)), np.sqrt(variance.std))
+        std = variance.std / (value + np.sqrt(variance.value + variance.std))
         return (DerivedEstimate(value, std, np.sqrt(variance.low), np.sqrt(variance.high)),)
