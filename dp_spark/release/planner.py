@@ -6,11 +6,11 @@ from fractions import Fraction
 
 from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
-from dp_spark.noise import Fixed, NoiseTable, Part, epsilon_alone, slots_epsilon, worst_cases
+from dp_spark.noise import Fixed, NoiseTable, epsilon_alone, slots_epsilon, worst_cases
 from dp_spark.noise.neighbours import case_slots
 from dp_spark.queries import Answer, Bounds, Ids
 from dp_spark.release.asking import query_of
-from dp_spark.release.deciding import decided_noise, families_of
+from dp_spark.release.deciding import families_of
 from dp_spark.release.plan import (
     BudgetShare,
     ColumnRole,
@@ -21,13 +21,8 @@ from dp_spark.release.plan import (
     ReleasePlan,
 )
 from dp_spark.release.pricing import priced_totals
-from dp_spark.release.selection import (
-    DELTA_SHARE,
-    GroupSelection,
-    as_fixed,
-    selecting_part,
-    selecting_table,
-)
+from dp_spark.release.selecting import decided_with_selection
+from dp_spark.release.selection import GroupSelection, as_fixed
 from dp_spark.release.spec import (
     GROUPING_COLUMN,
     PERIOD_COLUMN,
@@ -86,10 +81,8 @@ def _planned(spec: ReleaseSpec, guarantee: PrivacyGuarantee, horizon: int | None
     totals, apart = [total for _, total in places], [level > 0 for level, _ in places]
     priced = priced_totals(totals, spec.neighbours, guarantee, families_of(spec.noise), times, apart)
     parts = [each.part for each in priced]
-    selection = _own_selection(spec, parts, guarantee, times)
-    fixed, cut_share = as_fixed(selection), _cut_share(spec)
-    tables, decision = decided_noise(spec.noise, parts, guarantee, times, fixed=fixed, cut_share=cut_share)
-    drawn = [*map(Fixed, tables, parts), *fixed]
+    tables, decision, selection = decided_with_selection(spec, parts, guarantee, times)
+    drawn = [*map(Fixed, tables, parts), *as_fixed(selection)]
     share = None if horizon is None else _share(drawn, guarantee, horizon)
     one = guarantee if share is None else share.each
     alone = {
@@ -128,25 +121,6 @@ def level_bounds(spec: ReleaseSpec) -> tuple[Bounds, ...]:
         for columns in spec.rollup or ()
     )
     return (bounds, *coarser)
-
-
-def _own_selection(
-    spec: ReleaseSpec, parts: Sequence[Part], guarantee: PrivacyGuarantee, times: int
-) -> GroupSelection | None:
-    """What selects private groups by noise of its own."""
-    private = spec.groups.private
-    if private is None or private.select is Selection.THRESHOLD:
-        return None
-    part = selecting_part(contribution_bounds(spec.unit, spec.bounds), spec.neighbours)
-    table = selecting_table(part, parts, guarantee, times)
-    return GroupSelection(table, part, private.min_units, shared=False)
-
-
-def _cut_share(spec: ReleaseSpec) -> float | None:
-    """Of delta, for the cut of all noise: large where noise of an ids query selects, and has to be short."""
-    private = spec.groups.private
-    shared = private is not None and private.select is Selection.THRESHOLD
-    return float(DELTA_SHARE) if shared else None
 
 
 def _shared_selection(spec: ReleaseSpec, queries: Sequence[PlannedQuery]) -> GroupSelection | None:
