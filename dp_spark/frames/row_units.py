@@ -72,8 +72,8 @@ def placed(
         cell = rest.pop(_CELL).to_numpy().astype(np.int64)
         text = rest.pop(_TEXT, None)
         for start, texts in listed.items():
-            at = np.flatnonzero(cell == start)
-            number = texts.of([text.take(at)])
+            here = cell == start
+            at, number = np.flatnonzero(here), texts.of([text.filter(pa.array(here))])
             cell[at] += number
             group[at[number == NO_GROUP]] = NO_GROUP
         columns: list[Any] = [pa.array(group), pa.array(cell), *rest.values()]

@@ -12,9 +12,11 @@ from pyspark.sql import types as T  # noqa: N812
 
 from dp_spark.errors import InputRefused
 from dp_spark.frames.expressions import derived_types
+from dp_spark.queries import Binning, ClampedColumn, Listed
 from dp_spark.release.period import PeriodWindow
+from dp_spark.release.planner import query_of
 from dp_spark.release.problems import nearest
-from dp_spark.release.spec import ColumnQuerySpec, InputFormat, InputSpec, ReleaseSpec
+from dp_spark.release.spec import InputFormat, InputSpec, QuerySpec, ReleaseSpec, contribution_bounds
 
 _OPTIONS: Mapping[InputFormat, Mapping[str, str]] = {
     InputFormat.PARQUET: {"mergeSchema": "true"},
@@ -187,12 +189,31 @@ def _needed(spec: ReleaseSpec) -> list[tuple[str, str, Kinds]]:
     needed += [(f"group_by[{i}]", column, _KEY_TYPES) for i, column in enumerate(spec.group_by)]
     if spec.period is not None:
         needed.append(("period.column", spec.period.column, _PERIOD_TYPES))
-    needed += [
-        (f"queries[{i}].column", query.column, _VALUE_TYPES)
-        for i, query in enumerate(spec.queries)
-        if isinstance(query, ColumnQuerySpec)
-    ]
+    for i, query in enumerate(spec.queries):
+        needed += [(f"queries[{i}].{word}", *each) for word, each in _of_query(query, spec)]
     return needed
+
+
+def _of_query(query: QuerySpec, spec: ReleaseSpec) -> list[tuple[str, tuple[str, Kinds]]]:
+    """The columns that a query reads and their types, with the word that names each in the spec.
+
+    A query of other queries names no column: they do.
+    """
+    read: dict[tuple[str, Kinds], None] = {}
+    for total in query_of(query, spec).totals(contribution_bounds(spec.unit, spec.bounds)):
+        measure = total.measure
+        for each in (measure.of, measure.binning, measure.weight):
+            if each is not None:
+                read[each.column, _types_of(each)] = None
+    weight = getattr(getattr(query, "weight", None), "column", None)
+    words = {weight: "weight.column", getattr(query, "column", None): "column"}
+    return [(words[column], (column, kinds)) for column, kinds in read if column in words]
+
+
+def _types_of(read: ClampedColumn | Binning) -> Kinds:
+    if isinstance(read, Listed):
+        return _KEY_TYPES
+    return (T.DataType,) if isinstance(read, ClampedColumn) and read.presence else _VALUE_TYPES
 
 
 def _problem(

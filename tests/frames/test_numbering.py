@@ -51,3 +51,15 @@ def test_a_key_with_marks_newer_than_pythons_tables_is_found(beside: list[bytes]
     text = "a\u0897\u0316"
     column = pa.array([text.encode(), *beside], pa.binary()).cast(pa.string(), safe=False)
     assert GroupNumbers([(text,)]).of([column])[0] == 0
+
+
+def test_what_is_not_listed_is_of_the_last_key_where_that_is_asked() -> None:
+    keys = [("a", "x"), ("b", "y"), ("(other)", "(other)")]
+    rows = [("a", "x"), ("a", "y"), ("c", "x"), ("(other)", "(other)"), (None, "x"), ("b", None)]
+    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    assert GroupNumbers(keys, other=True).of(columns).tolist() == [0, 2, 2, 2, NO_GROUP, NO_GROUP]
+
+
+def test_a_last_key_alone_takes_everything() -> None:
+    column = pa.array(["a", "(other)", None], pa.string())
+    assert GroupNumbers([("(other)",)], other=True).of([column]).tolist() == [0, 0, NO_GROUP]

@@ -1,6 +1,7 @@
 """Rows to packed buckets: nothing lost, no warning, and no body that outgrows a batch."""
 
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from dp_spark.frames import packing as module
-from dp_spark.frames.coding import Coding
+from dp_spark.frames.coding import Coding, EdgesCoding, Form, coding_of
 from dp_spark.frames.numbering import GroupNumbers
 from dp_spark.frames.packing import BUCKET, Packing, packed, unpacked
-from dp_spark.queries import ClampedColumn
+from dp_spark.queries import ClampedColumn, Edges, Listed
 
 KEY = bytes(range(32))
 
@@ -80,3 +81,33 @@ def test_no_listed_row_gives_no_bucket() -> None:
     packing = Packing(units=1, numbers=GroupNumbers([("a",)]), values=[], buckets=256)
     batch = pa.RecordBatch.from_arrays([pa.array(["p"]), pa.array(["other"])], names=["unit_0", "key_0"])
     assert list(packed(iter([batch]), packing=packing, key=KEY)) == []
+
+
+@pytest.mark.parametrize("bins", [1, 2, 254, 255, 256, 1000])
+def test_the_code_of_no_bin_is_no_other_bins(bins: int) -> None:
+    coding = EdgesCoding(Edges("x", tuple(map(Fraction, range(bins + 1)))))
+    values = [None, float("nan"), float("-inf"), -0.0, bins - 1, bins - 0.5, bins, float("inf")]
+    codes = coding.encoded(pa.array(values, pa.float64())).tolist()
+    assert codes == [coding.missing, coding.missing, 0, 0, *[bins - 1] * 4]
+    assert coding.missing >= bins
+
+
+def test_columns_that_are_read_in_one_form_travel_once() -> None:
+    of, presence = (
+        column("0", "9", "1"),
+        ClampedColumn("x", Fraction(0), Fraction(1), Fraction(1), presence=True),
+    )
+    bins = Edges("x", (Fraction(0), Fraction(5), Fraction(9)))
+    codings = [coding_of(each) for each in (of, bins, presence, Listed("x", ("7",)))]
+    packing = Packing(units=1, numbers=GroupNumbers([("a",)]), values=codings, buckets=256)
+    sources = {
+        Form.NUMBER: pa.array([7.0, None], pa.float64()),
+        Form.PRESENCE: pa.array([True, False]),
+        Form.TEXT: pa.array(["7", None]),
+    }
+    columns = [pa.array(["p", "q"]), pa.array(["a", "a"]), *(sources[each.form] for each in packing.sources)]
+    batch = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(5)])
+    (out,) = packed(iter([batch]), packing=packing, key=KEY)
+    ids, _, *codes = unpacked(out, packing)
+    assert len(ids) == 2
+    assert [sorted(each.tolist()) for each in codes] == [[7, 255], [1, 255], [1, 255], [0, 255]]

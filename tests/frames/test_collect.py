@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dp_spark.frames.privatize import added_by_group
+from dp_spark.frames.collect import added_by_group
 from dp_spark.release.planner import LARGEST_TOTAL
 
 VALUES = st.one_of(
