@@ -13,8 +13,8 @@ from pyspark.sql import types as T  # noqa: N812
 from dp_spark.errors import InputRefused
 from dp_spark.frames.expressions import derived_types
 from dp_spark.queries import Binning, ClampedColumn, Listed
+from dp_spark.release.asking import query_of
 from dp_spark.release.period import PeriodWindow
-from dp_spark.release.planner import query_of
 from dp_spark.release.problems import nearest
 from dp_spark.release.spec import InputFormat, InputSpec, QuerySpec, ReleaseSpec, contribution_bounds
 

@@ -1,7 +1,6 @@
 """Rows to packed buckets: nothing lost, no warning, and no body that outgrows a batch."""
 
 import warnings
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
