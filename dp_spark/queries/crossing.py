@@ -7,10 +7,8 @@ import numpy as np
 
 from dp_spark.queries.hierarchy import RankVariances, consistent, rank_variances
 from dp_spark.queries.measure import DerivedEstimate, Edges, Floats, Noisy
+from dp_spark.queries.mixing import mixed_factor
 
-# The statistic of a rank adds noises of many cells, or of few: of Laplace noise two std hold 94.1 % of one
-# and 95.4 % of many.
-_LARGEST_FACTOR = 2.0
 _BLOCK = 2**17  # cells of groups that are decoded together: what they need on the way fits a cache
 
 
@@ -26,7 +24,7 @@ def rank_estimates(
     levels = [total.values.reshape(groups, -1) for total in noisy]
     variances = [_variances(total) for total in noisy]
     edges = np.array([float(edge) for edge in of.edges])
-    factor = min(_LARGEST_FACTOR, max(total.factor for total in noisy))
+    factor = mixed_factor(noisy)
     found = np.empty((len(at), 4, groups))
     for block in _blocks(groups, of.bins):
         own = [each[block] if len(each) > 1 else each for each in variances]

@@ -7,6 +7,7 @@ import numpy as np
 
 from dp_spark.queries.fieller import Term, ratio_estimate
 from dp_spark.queries.measure import Answer, Bounds, ClampedColumn, DerivedEstimate, Noisy, Total
+from dp_spark.queries.mixing import mixed_factor
 from dp_spark.queries.moments import centred_squares, centred_sum, value_count
 from dp_spark.queries.weighting import weight_step
 
@@ -44,13 +45,15 @@ class Variance:
         least_count = float(weight_step(self.weight))
         number = np.maximum(count.values, least_count)
         mean = np.clip(centred.values / number, -(most**0.5), most**0.5)
-        top = Term(
-            squares.values - mean * centred.values - mean**2 * number,
-            np.hypot(squares.std, 2 * mean * centred.std),
-            max(squares.factor, centred.factor),
-        )
+        factor = mixed_factor(noisy)
+        top = squares.values - mean * centred.values - mean**2 * number
         answer = ratio_estimate(
-            top, count, least_bottom=least_count, offset=most / 2 + mean**2, low=0.0, high=most
+            Term(top, np.hypot(squares.std, 2 * mean * centred.std), factor),
+            Term(count.values, count.std, factor),
+            least_bottom=least_count,
+            offset=most / 2 + mean**2,
+            low=0.0,
+            high=most,
         )
         return (answer,)
 

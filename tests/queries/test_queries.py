@@ -9,12 +9,19 @@ import pytest
 from dp_spark.queries import (
     ClampedColumn,
     Count,
+    DerivedEstimate,
+    Distinct,
+    Edges,
+    Histogram,
     Ids,
     LatticeEstimate,
+    Listed,
     Mean,
     NoisyTotal,
     Query,
+    SmoothedTotal,
     Sum,
+    Values,
 )
 
 COLUMNS = [
@@ -29,7 +36,20 @@ def noisy(values: Sequence[float], std: float, grid: Fraction = Fraction(1)) -> 
     return NoisyTotal(steps, grid, std, half_width=int(2.12 * std / float(grid)))
 
 
-@pytest.mark.parametrize("query", [Count(), Ids(), Sum(COLUMNS[0])], ids=repr)
+WEIGHT = ClampedColumn("w", Fraction(0), Fraction(2), Fraction("0.5"))
+TOTALS: list[Query] = [
+    Count(),
+    Count(WEIGHT),
+    Values("x"),
+    Ids(),
+    Sum(COLUMNS[0]),
+    Sum(COLUMNS[0], WEIGHT),
+    Distinct(Listed("x", ("a", "b"))),
+    Histogram(Edges("x", (Fraction(0), Fraction(1)))),
+]
+
+
+@pytest.mark.parametrize("query", TOTALS, ids=repr)
 def test_an_answer_that_is_a_total_stays_on_its_lattice(query: Query) -> None:
     (answer,) = query.estimate([noisy([7, -3], std=4.0, grid=Fraction(1, 2))])
     assert isinstance(answer, LatticeEstimate)
@@ -80,3 +100,39 @@ def test_the_interval_of_a_mean_covers_what_it_says(count: int) -> None:
     assert 0.950 <= coverage(1.0) <= 0.960
     assert coverage(0.9) < 0.950
     assert coverage(1.1) > 0.960
+
+
+def test_a_histogram_answers_for_each_bin_on_the_lattice_and_says_what_lies_in_it() -> None:
+    query = Histogram(Edges("delay", tuple(map(Fraction, ("-30", "0", "7.5", "180")))))
+    total = NoisyTotal(np.array([[1, 2, 3], [4, 5, 6]]), Fraction(1, 2), 3.0, half_width=12)
+    answers = query.estimate([total])
+    assert [answer.suffix for answer in query.answers] == ["_1", "_2", "_3"]
+    assert [answer.total for answer in query.answers] == [0, 0, 0]
+    assert [answer.says for answer in query.answers] == [
+        "rows with delay in [-30, 0) or below",
+        "rows with delay in [0, 7.5)",
+        "rows with delay in [7.5, 180] or above",
+    ]
+    for place, answer in enumerate(answers):
+        assert isinstance(answer, LatticeEstimate)
+        assert answer.steps.tolist() == [place + 1, place + 4]
+        assert (answer.high_steps - answer.steps).tolist() == [12, 12]
+        assert (answer.grid, answer.std) == (Fraction(1, 2), 3.0)
+
+
+def test_a_smoothed_histogram_keeps_the_std_of_each_cell() -> None:
+    query, values = Histogram(Edges("x", tuple(map(Fraction, range(3))))), np.array([[1.0, 2.0], [3.0, 4.0]])
+    for std, wanted in ((2.0, [2.0, 2.0]), (np.array([[1.0, 5.0], [3.0, 7.0]]), [5.0, 7.0])):
+        _, answer = query.estimate([SmoothedTotal(values, std, 2.0)])
+        assert isinstance(answer, DerivedEstimate)
+        assert answer.value.tolist() == [2.0, 4.0]
+        assert answer.std.tolist() == wanted
+        assert (answer.high - answer.value).tolist() == [2 * each for each in wanted]
+
+
+def test_what_is_weighted_says_so() -> None:
+    edges = Edges("x", tuple(map(Fraction, range(3))))
+    assert Count(WEIGHT).answers[0].says == "sum of the rows' weights"
+    assert Sum(COLUMNS[0], WEIGHT).answers[0].says == "weighted sum"
+    assert Mean(COLUMNS[0], WEIGHT).answers[0].says == "weighted mean"
+    assert Histogram(edges, WEIGHT).answers[0].says == "sum of the weights of rows with x in [0, 1) or below"
