@@ -63,7 +63,7 @@ def _source(groups: GroupsSpec) -> str:
 
 
 def _table(table: PublicTable) -> str:
-    return f"public_table {table.table}" + (", rows valid at the end of the period" if table.as_of else "")
+    return f"public_table {table.table}" + (" (rows valid at the end of the period)" if table.as_of else "")
 
 
 def _files(groups: GroupsSpec) -> str:

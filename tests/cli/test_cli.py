@@ -52,6 +52,24 @@ def opened_ledger() -> None:
     told(*BUDGET, "--reason", "a test")
 
 
+def test_a_plan_reads_a_public_file_and_says_what_the_run_will_read(home: Path) -> None:
+    listed = SPEC.replace("{public: [a, b]}", "{public_file: towns.csv}")
+    (home / "visits.yaml").write_text(listed)
+    assert "groups_not_readable" in told("plan", "visits.yaml", "--json", code=ExitCode.INPUT)
+    (home / "towns.csv").write_text("town\na\nb\nc\n")
+    groups = json.loads(told("plan", "visits.yaml", "--json"))["groups"]
+    assert (groups["count"], groups["source"]) == (3, "from public_file towns.csv")
+    assert len(groups["digest"]) == 64
+    (home / "visits.yaml").write_text(listed.replace("towns.csv", "in/rows.parquet"))
+    assert "groups_from_private_source" in told("plan", "visits.yaml", "--json", code=ExitCode.INPUT)
+    (home / "visits.yaml").write_text(listed.replace("public_file: towns.csv", "public_table: {table: t}"))
+    assert "read from public_table t at the run" in " ".join(told("plan", "visits.yaml").split())
+    opened_ledger()
+    told("ledger", "source", "add", "towns.csv", "--population", "town_people")
+    (home / "visits.yaml").write_text(listed)
+    assert "groups_from_private_source" in told("plan", "visits.yaml", "--json", code=ExitCode.INPUT)
+
+
 def test_the_console_script_says_its_version() -> None:
     script = Path(sys.executable).with_name("dp-spark")
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)

@@ -104,6 +104,42 @@ def test_rows_as_units_lose_the_bounds_of_what_was_said_before() -> None:
     assert small().of_rows().spec.bounds is None
 
 
+VALID = "as_of: period_end, valid_from: since, valid_to: until"
+
+
+@pytest.mark.parametrize(
+    ("say", "written"),
+    [
+        (lambda it: it.groups_in_file("towns.csv"), "public_file: towns.csv"),
+        (lambda it: it.grouped_by("place", public={"place": {"file": "t"}}), "public: {place: {file: t}}"),
+        (lambda it: it.groups_in_table("towns"), "public_table: {table: towns}"),
+        (
+            lambda it: it.groups_in_table("towns", valid_from="since", valid_to="until"),
+            f"public_table: {{table: towns, {VALID}}}",
+        ),
+        (lambda it: it.groups_selected(), "private: {}"),
+        (
+            lambda it: it.groups_selected(min_units=3, other=True).labelled(other="rest"),
+            "private: {min_units: 3, other: true}, other_label: rest",
+        ),
+        (
+            lambda it: it.labelled(null="?", total="all").groups_in_file("towns.csv"),
+            "public_file: towns.csv, null_label: '?', total_label: all",
+        ),
+    ],
+    ids=range(7),
+)
+def test_every_source_of_groups_has_its_word(say: Any, written: str) -> None:
+    yaml = small().to_yaml().replace("groups: {public: [[a], [b]]}", f"groups: {{{written}}}")
+    assert say(small()).spec.digest == parse_spec(yaml).digest != small().spec.digest
+
+
+def test_groups_that_nobody_has_named_are_missing() -> None:
+    begun = Release.named("visits").grouped_by("place")
+    assert "# not said yet: which groups are released: .groups_in_file(" in repr(begun)
+    assert "which groups" not in repr(begun.groups_selected()) + repr(Release.named("visits"))
+
+
 def test_what_is_missing_is_named_with_the_word_that_says_it() -> None:
     begun = Release.named("visits").of_units("person").count("visits")
     for use in (begun.plan, begun.explain, lambda: begun.spec, lambda: begun.run(None, key="2024-03-01")):  # type: ignore[arg-type]

@@ -1,7 +1,9 @@
 """From spec to plan: shares, noise grids, sensitivities that rounding cannot exceed, plans as bytes."""
 
+import json
 import time
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -196,6 +198,17 @@ def test_a_plan_survives_its_bytes() -> None:
     assert again == plan
     assert plan_to_bytes(again) == body
     assert plan_to_bytes(planned()) == body
+
+
+def test_groups_that_were_read_survive_with_the_plan_and_are_known_by_their_digest() -> None:
+    plan = replace(planned(), listed=(("", "b"), ("\u00e9", '"\\')))
+    tables = {digest: table.to_bytes() for digest, table in plan.tables.items()}
+    body = plan_to_bytes(plan)
+    assert plan_from_bytes(body, tables).keys == plan.listed
+    document = json.loads(body)
+    document["groups"] |= {"sha256": "0" * 64}
+    with pytest.raises(ValueError, match="groups of the stored plan are damaged"):
+        plan_from_bytes(json.dumps(document).encode(), tables)
 
 
 def test_a_stored_plan_with_another_table_under_its_name_is_refused() -> None:

@@ -30,6 +30,7 @@ from dp_spark.release.spec import (
     output_columns,
     parse_spec,
     spec_from_canonical,
+    spec_yaml,
 )
 
 TEXT = """
@@ -479,6 +480,86 @@ def test_a_product_has_at_most_two_million_groups():
     assert spec.groups.size == MAX_GROUP_KEYS
     told = refusal(two_columns({"origin": many, "carrier": many[:1001]}))
     assert "groups.public: makes 2,002,000 groups (allowed: at most 2,000,000)" in told
+
+
+THRESHOLD = {"select": "threshold"}
+VALID = {"table": "towns", "as_of": "period_end", "valid_from": "since", "valid_to": "until"}
+SOURCES = [
+    {"public_file": "towns.csv"},
+    {"public": {"origin": {"file": "towns.csv"}}},
+    {"public_table": {"table": "`a-catalog`.public.towns"}},
+    {"public_table": VALID},
+    {"private": {}},
+    {"private": {"min_units": "3", "other": "true"}, "other_label": "rest"},
+    {"private": THRESHOLD, "null_label": "(none)", "total_label": "\u00e9"},
+]
+
+
+@pytest.mark.parametrize("groups", SOURCES, ids=range(len(SOURCES)))
+def test_groups_of_every_source_survive_the_canonical_form_and_yaml(groups):
+    spec = ReleaseSpec(**with_value("groups", groups))
+    assert spec_from_canonical(spec.canonical_json()) == parse_spec(spec_yaml(spec)) == spec
+    assert len({ReleaseSpec(**with_value("groups", each)).digest for each in SOURCES}) == len(SOURCES)
+    with pytest.raises(PlanRefused) as refused:
+        spec.group_keys()
+    assert (refused.value.code, spec.groups.size) == ("groups_not_listed", None)
+
+
+def test_a_spec_that_lists_its_groups_has_the_digest_that_it_has_always_had():
+    assert ReleaseSpec(**base()).digest.startswith("28d9681588fd156f")
+    labels = {"total_label": "(all)", "other_label": "(other)"}
+    assert ReleaseSpec(**with_value("groups", base()["groups"] | labels)).digest == parse_spec(TEXT).digest
+
+
+def test_factors_of_a_product_may_come_from_files():
+    spec = ReleaseSpec(**two_columns({"origin": ["a"], "carrier": {"file": "lines.csv"}}))
+    assert (spec.groups.files, spec.groups.in_spec) == (("lines.csv",), False)
+    assert spec_from_canonical(spec.canonical_json()) == spec
+
+
+@pytest.mark.parametrize(
+    ("groups", "told", "way_out"),
+    [
+        ({"public": ["a"], "private": {}}, "groups.private: stands beside public", "keep one of the two"),
+        ({"public_file": ""}, "groups.public_file = '': is empty", "write a value"),
+        ({"public_file": "x", "null_label": "a\n"}, "groups.null_label", "remove it"),
+        ({"public": {"origin": {}}}, "groups.public.origin: missing key 'file'", "add `file: PATH`"),
+        ({"public": {"origin": {"path": "x"}}}, "groups.public.origin.path: unknown key", "remove the key"),
+        ({"public_table": {"table": "a b"}}, "public_table.table = 'a b': is not a name", "public.stations"),
+        ({"public_table": VALID | {"as_of": "2024-01-01"}}, "(time travel) is not offered yet", "a view of"),
+        ({"public_table": VALID | {"version": "3"}}, "unknown key 'version'", "(time travel) is not offered"),
+        ({"public_table": {"table": "t", "as_of": "period_end"}}, "'valid_from'", "add"),
+        ({"public_table": {"table": "t", "valid_to": "u"}}, "says nothing without as_of", "period_end"),
+        ({"private": {"min_units": "0"}}, "groups.private.min_units = '0': is out of range", "from 1 to"),
+        ({"private": {"select": "all"}}, "groups.private.select = 'all'", "optimal | threshold"),
+        ({"private": {"other": "1"}}, "groups.private.other = '1': is neither", "write true or false"),
+        ({"private": THRESHOLD | {"other": "true"}}, "would need ids of their own", "select: optimal"),
+        (
+            {"private": {"other": "true"}, "other_label": "x", "null_label": "x"},
+            "groups.other_label = 'x': is null_label too",
+            "write another text",
+        ),
+    ],
+)
+def test_a_source_of_groups_that_cannot_serve_is_refused(groups, told, way_out):
+    refused = refusal(with_value("groups", groups))
+    assert told in refused
+    assert way_out in refused.split("way out:")[1]
+
+
+def test_a_threshold_needs_ids_and_has_no_coarser_groups():
+    written = with_value("groups", {"private": THRESHOLD})
+    assert ReleaseSpec(**written)
+    assert "does not go with rollup" in refusal(written | {"rollup": [[]]})
+    assert "needs a query of kind ids" in refusal(written | {"queries": written["queries"][:1]})
+
+
+def test_a_label_is_no_value_of_a_public_group_where_it_is_used():
+    for public in (["(all)"], {"origin": ["(all)"]}):
+        written = with_value("groups", {"public": public})
+        assert ReleaseSpec(**written)
+        assert "and what total_label stands for" in refusal(written | {"rollup": [[]]})
+        assert ReleaseSpec(**written | {"rollup": [[]], "groups": {"public": public, "total_label": "all"}})
 
 
 # --- numbers --------------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from dp_spark.queries import NoisyTotal
+from dp_spark.release.group_keys import keys_digest
 from dp_spark.report import phrases, release_facts
 
 
@@ -204,6 +206,41 @@ def test_groups_say_how_they_are_public(facts):
     assert facts.groups.count == 6
     assert facts.groups.source == "listed in the spec: every combination of 3 of origin and 2 of carrier"
     assert facts.groups.first[0] == ("EWR", "AA")
+
+
+@pytest.mark.parametrize(
+    ("groups", "source"),
+    [
+        ("{public_file: towns.csv}", "read from public_file towns.csv at the run"),
+        ("{public_table: {table: p.towns}}", "read from public_table p.towns at the run"),
+        (
+            "{public_table: {table: towns, as_of: period_end, valid_from: since}}",
+            "read from public_table towns (rows valid at the end of the period) at the run",
+        ),
+        ("{private: {}}", "selected by the run"),
+    ],
+)
+def test_groups_that_no_run_has_read_are_not_needed_to_plan(plan_of, groups, source):
+    facts = release_facts(plan_of(groups=groups))
+    assert (facts.groups.count, facts.groups.digest, facts.groups.first) == (None, None, ())
+    assert facts.groups.source == source
+    assert f"groups that are {source}" in phrases.lead(facts)
+    assert source in dict(phrases.promise(facts))["groups"]
+
+
+def test_groups_that_were_read_are_named_by_source_number_and_digest(plan_of):
+    keys = (("EWR", "AA"), ("JFK", "UA"))
+    plan = replace(plan_of(groups="{public_file: towns.csv}"), listed=keys)
+    told = dict(phrases.promise(release_facts(plan)))["groups"]
+    assert told == (
+        "2 by origin, carrier; public, from public_file towns.csv, sha256 "
+        f"{keys_digest(keys)}: EWR / AA; JFK / UA"
+    )
+
+
+def test_a_null_that_counts_as_a_text_is_told(plan_of):
+    limits = release_facts(plan_of(groups="{public: [[a, b]], null_label: none}")).limits
+    assert "A NULL in a group column counts as 'none', like that text itself." in limits
 
 
 def test_a_plan_without_period_covers_the_whole_input(plan_of):

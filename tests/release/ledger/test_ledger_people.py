@@ -47,6 +47,15 @@ def test_a_release_of_a_source_that_another_population_has_is_not_charged(ledger
     ).charged_now
 
 
+def test_sources_are_those_that_were_registered_or_released_from_by_anybody(ledger):
+    fund(ledger, 1, population="elsewhere")
+    assert ledger.sources() == frozenset()
+    ledger.add_source("/data/flights", POPULATION)
+    reserve(ledger, release_id=ReleaseId("elsewhere", "flights", "d"), source="s3://data/people")
+    reserve(ledger, source=None)
+    assert ledger.sources() == {"/data/flights", "s3://data/people"}
+
+
 def test_a_source_of_an_unknown_population_is_refused_with_the_nearest_name(ledger):
     with pytest.raises(BudgetRefused, match="nearest name is 'nyc_planes'"):
         ledger.add_source("/data", "nyc_plane")
