@@ -95,15 +95,29 @@ def doctor(profile: ProfileFile = None, as_json: AsJson = False) -> None:
 def plan(
     spec: SpecFile,
     html: Annotated[Path | None, typer.Option("--html", help="Write the plan as a page.")] = None,
+    public_sample: Annotated[
+        Path | None,
+        typer.Option(
+            help="Try bounds on this CSV or Parquet file instead: public or synthetic rows only, for bounds "
+            "chosen by looking at protected rows would leak them."
+        ),
+    ] = None,
+    sample_rate: Annotated[
+        float | None, typer.Option(help="The share of a period's units that the sample holds: 0 to 1.")
+    ] = None,
     profile: ProfileFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print what a release will cost and how wrong each number may be; no row is read."""
+    """Print what a release will cost and how wrong each number may be; no protected row is read."""
 
     def action() -> None:
         from dp_spark.cli.planning import plan_command
+        from dp_spark.cli.trying import try_bounds
 
-        plan_command(spec, html=html, profile=profile, as_json=as_json)
+        if public_sample is None and sample_rate is None:
+            plan_command(spec, html=html, profile=profile, as_json=as_json)
+        else:
+            try_bounds(spec, public_sample, rate=sample_rate, html=html, as_json=as_json)
 
     _end(action, as_json=as_json)
 

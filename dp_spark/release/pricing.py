@@ -60,7 +60,7 @@ def priced_totals(
         PlanRefused: no form has tables of a reasonable size.
     """
     apart = apart or [False] * len(totals)
-    choices = [_forms(total) for total in totals]
+    choices = [forms_of(total) for total in totals]
     signs = [_has_one_sign(total) for total in totals]
     one, two = (
         max(
@@ -152,7 +152,7 @@ def _has_one_sign(total: Total) -> bool:
     return total.overlap <= total.sensitivity
 
 
-def _forms(total: Total) -> tuple[Form, ...]:
+def forms_of(total: Total) -> tuple[Form, ...]:
     """The forms that are not plainly worse than another."""
     helps = total.in_all < total.sensitivity * total.cells
     return (Form.SPREAD, Form.GATHERED) if helps else (Form.SPREAD,)
