@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dp_spark.queries import ClampedColumn, Measure, MeasureKind, Total
-from dp_spark.release.planner import query_of
+from dp_spark.release.asking import query_of
 from dp_spark.release.spec import ReleaseSpec, contribution_bounds
 from dp_spark.release.trial.noise import NoiseSearch
 from dp_spark.release.trial.sample import Floats, Kept
