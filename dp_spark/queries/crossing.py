@@ -21,7 +21,7 @@ def rank_estimates(
     S(x) = C(x) - p N. Its value is where S crosses 0, once C is made to grow.
     """
     groups = len(noisy[0].values)
-    levels = [total.values.reshape(groups, -1) for total in noisy]
+    levels = [total.values if total.values.ndim > 1 else total.values[:, np.newaxis] for total in noisy]
     variances = [_variances(total) for total in noisy]
     edges = np.array([float(edge) for edge in of.edges])
     factor = mixed_factor(noisy)
