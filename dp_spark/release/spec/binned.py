@@ -65,7 +65,7 @@ class EdgeRangeSpec(Part, frozen=True):
             way_out = f"write {decimal_text(below + self.step)}, or another step"
             yield Problem(why, way_out, "start + n step", decimal_text(self.stop), ("stop",))
         elif width / self.step > MAX_BINS:
-            why, allowed = f"makes {width / self.step:,} bins", f"at most {MAX_BINS:,} bins"
+            why, allowed = f"makes {width // self.step:,} bins", f"at most {MAX_BINS:,} bins"
             yield Problem(why, "write a larger step", allowed, decimal_text(self.step), ("step",))
 
     @property
@@ -161,7 +161,7 @@ class BinnedQuerySpec(Part, frozen=True):
     def _fill_extreme(cls, written: Any) -> Any:
         """A minimum or a maximum that leaves its share out has the usual one: one digest for both."""
         kind = written.get("kind") if isinstance(written, Mapping) else None
-        if kind in _EXTREMES and "at" not in written:
+        if kind in _EXTREMES and written.get("at") is None:
             return {**written, "at": [_EXTREMES[QueryKind(kind)]]}
         return written
 
