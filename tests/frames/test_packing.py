@@ -92,10 +92,7 @@ def test_the_code_of_no_bin_is_no_other_bins(bins: int) -> None:
 
 
 def test_columns_that_are_read_in_one_form_travel_once() -> None:
-    of, presence = (
-        column("0", "9", "1"),
-        ClampedColumn("x", Fraction(0), Fraction(1), Fraction(1), presence=True),
-    )
+    of, presence = column("0", "9", "1"), replace(column("0", "1", "1"), presence=True)
     bins = Edges("x", (Fraction(0), Fraction(5), Fraction(9)))
     codings = [coding_of(each) for each in (of, bins, presence, Listed("x", ("7",)))]
     packing = Packing(units=1, numbers=GroupNumbers([("a",)]), values=codings, buckets=256)

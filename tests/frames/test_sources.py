@@ -1,6 +1,8 @@
 """Inputs as they lie on disk: what one file or directory more may never change for everybody else."""
 
 import csv
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dp_spark.errors import InputRefused
 from dp_spark.frames.session import pinned
 from dp_spark.frames.sources import check_columns, open_source
+from dp_spark.queries import Bounds, ClampedColumn, Edges, Listed, Measure, MeasureKind, Total
 from dp_spark.release.spec import InputSpec, ReleaseSpec
 
 SECRET = "SECRETPERSON"
@@ -31,6 +34,32 @@ def lines(path: Path, *rows: list[str]) -> None:
 def opened(spark: SparkSession, path: Path, kind: str = "parquet") -> DataFrame:
     with pinned(spark):
         return open_source(spark, InputSpec(format=kind, path=str(path)))
+
+
+def release_spec(**changes: Any) -> ReleaseSpec:
+    base: dict[str, Any] = {
+        "release": "trial",
+        "input": {"format": "parquet", "path": "in"},
+        "unit": {"column": "person", "on_null": "drop"},
+        "bounds": {"max_groups": 1, "max_rows_per_group": 1},
+        "group_by": ["town"],
+        "groups": {"public": ["a"]},
+        "guarantee": {"epsilon": 1, "delta": "1e-6"},
+        "queries": [{"name": "n", "kind": "count"}],
+        "budget": {"population": "p"},
+        "publish": [{"sink": "parquet", "path": "out"}],
+    }
+    return ReleaseSpec(**{**base, **changes})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question that needs one total of a measure."""
+
+    measure: Measure
+
+    def totals(self, bounds: Bounds) -> tuple[Total, ...]:
+        return (Total("total", self.measure, Fraction(1), 1, 1, 1, 0),)
 
 
 def refusal(spark: SparkSession, path: Path, kind: str = "parquet") -> InputRefused:
@@ -111,18 +140,40 @@ def test_csv_files_with_other_headers_are_refused(spark: SparkSession, tmp_path:
 
 def test_a_csv_file_without_header_shows_no_row(spark: SparkSession, tmp_path: Path) -> None:
     lines(tmp_path / "a.csv", [SECRET, "a"], ["q", "b"])
-    spec = ReleaseSpec(
-        release="trial",
-        input={"format": "csv", "path": str(tmp_path)},
-        unit={"column": SECRET[:-1], "on_null": "drop"},
-        bounds={"max_groups": 1, "max_rows_per_group": 1},
-        group_by=["town"],
-        groups={"public": ["a"]},
-        guarantee={"epsilon": 1, "delta": "1e-6"},
-        queries=[{"name": "n", "kind": "count"}],
-        budget={"population": "p"},
-        publish=[{"sink": "parquet", "path": "out"}],
+    spec = release_spec(
+        input={"format": "csv", "path": str(tmp_path)}, unit={"column": SECRET[:-1], "on_null": "drop"}
     )
     with pytest.raises(InputRefused) as caught:
         check_columns(opened(spark, tmp_path, "csv"), spec)
     assert SECRET not in str(caught.value)
+
+
+def test_each_column_is_checked_for_what_its_query_reads_of_it(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Presence is read of any type, numbers and weights of numbers and texts, listed texts of keys."""
+    schema = "person string, town string, v {}, w {}"
+    of, weight = (ClampedColumn(name, Fraction(0), Fraction(1), Fraction(1)) for name in "vw")
+    asked = {
+        "presence": Measure(MeasureKind.NON_NULL, replace(of, presence=True)),
+        "number": Measure(MeasureKind.VALUE, of, weight),
+        "bin": Measure(MeasureKind.BIN, binning=Edges("v", (Fraction(0), Fraction(1)))),
+        "listed": Measure(MeasureKind.DISTINCT, binning=Listed("v", ("x",))),
+    }
+    spec = release_spec(queries=[{"name": "s", "kind": "sum", "column": "v", "lower": 0, "upper": 1}])
+    refused: dict[str, list[str]] = {}
+    told = set()
+    for name, measure in asked.items():
+        monkeypatch.setattr("dp_spark.frames.sources.query_of", lambda entry, spec, m=measure: Asked(m))
+        for kind in ("double", "string", "date", "array<int>"):
+            try:
+                check_columns(spark.createDataFrame([], schema.format(kind, "string")), spec)
+            except InputRefused as refusal:
+                told.add("queries[0].column = 'v': is" in refusal.message)
+                refused.setdefault(name, []).append(kind)
+    assert told == {True}
+    assert refused == {
+        "number": ["date", "array<int>"],
+        "bin": ["date", "array<int>"],
+        "listed": ["double", "array<int>"],
+    }
