@@ -106,7 +106,7 @@ def kept_in(cells: Cells, bounds: Bounds) -> Kept:
     others = np.bincount(cells.unit, weights=left)[cells.unit] - left
     kept_others = np.minimum(cells.unit_groups, bounds.max_groups or np.inf) - 1
     in_all = left + others * kept_others / np.maximum(cells.unit_groups - 1, 1)
-    return Kept(chosen, row * _at_most(bounds.max_rows, in_all), 1 - _none_of(left, in_all, bounds.max_rows))
+    return Kept(chosen, row * _at_most(bounds.max_rows, in_all), _any_of(left, in_all, bounds.max_rows))
 
 
 def _at_most(limit: int | None, numbers: Integers | Floats) -> Floats:
@@ -114,10 +114,15 @@ def _at_most(limit: int | None, numbers: Integers | Floats) -> Floats:
     return np.ones(len(numbers)) if limit is None else np.minimum(1.0, limit / numbers)
 
 
-def _none_of(own: Floats, in_all: Floats, drawn: int) -> Floats:
-    """The probability that a draw of `drawn` of `in_all` rows, without replacement, meets none of `own`."""
-    rest = in_all - own
-    possible = rest >= drawn
-    rest, in_all = np.where(possible, rest, drawn), np.where(possible, in_all, drawn)
-    logs = gammaln(rest + 1) + gammaln(in_all - drawn + 1) - gammaln(rest - drawn + 1) - gammaln(in_all + 1)
-    return np.where(possible, np.exp(logs), 0.0)
+def _any_of(own: Floats, in_all: Floats, drawn: int) -> Floats:
+    """The probability that a draw of `drawn` of `in_all` rows, without replacement, meets one of `own`."""
+    found = _at_most(drawn, in_all)  # as it is for one row
+    several = np.flatnonzero((own > 1) & (found < 1))
+    possible = several[in_all[several] - own[several] >= drawn]
+    found[several] = 1.0
+    all_rows, rest = in_all[possible], in_all[possible] - own[possible]
+    logs = (
+        gammaln(rest + 1) - gammaln(rest - drawn + 1) + gammaln(all_rows - drawn + 1) - gammaln(all_rows + 1)
+    )
+    found[possible] = -np.expm1(logs)
+    return found

@@ -6,6 +6,7 @@ from dp_spark.queries import Bounds, ClampedColumn, Listed, Measure, MeasureKind
 from dp_spark.release.trial.sample import Cells, Flags, Floats, Integers, Kept, Sample, cells_of, kept_in
 
 _UNCLAMPED = (-np.inf, np.inf)
+_FIRST = Bounds(1, 1)
 
 
 class Totals:
@@ -23,6 +24,7 @@ class Totals:
         self.cells: Cells = cells_of(sample, apart=apart)
         self._numbers = {column: _finite(values) for column, values in sample.numbers.items()}
         self._sums: dict[tuple[object, ...], Floats] = {}
+        self._kept = _FIRST, _kept(self.cells, _FIRST)  # of the bounds that were last asked for
 
     def true(self, measure: Measure) -> Floats:
         """The measure's total in each group without bounds and clamps, in value, shape (groups,)."""
@@ -48,8 +50,9 @@ class Totals:
 
     def kept(self, bounds: Bounds) -> tuple[Kept, float]:
         """What `bounds` keep, and the share of all rows that this is."""
-        kept, rows = kept_in(self.cells, bounds), self.cells.pairs * self.cells.rows
-        return kept, float(np.sum(kept.chosen * kept.row * rows) / rows.sum())
+        if self._kept[0] != bounds:
+            self._kept = bounds, _kept(self.cells, bounds)
+        return self._kept[1]
 
     def quantiles(self, of: ClampedColumn, at: tuple[float, ...]) -> Floats:
         """Quantiles of the column's values, or of the totals of units in their groups, shape of `at`."""
@@ -98,6 +101,11 @@ class Totals:
         if not column:
             return np.ones(len(self.rows.unit), dtype=bool)
         return self.rows.present[column] if presence else ~np.isnan(self._numbers[column])
+
+
+def _kept(cells: Cells, bounds: Bounds) -> tuple[Kept, float]:
+    kept, rows = kept_in(cells, bounds), cells.pairs * cells.rows
+    return kept, float(np.sum(kept.chosen * kept.row * rows) / rows.sum())
 
 
 def columns_read(measures: set[Measure]) -> tuple[set[str], set[str]]:
