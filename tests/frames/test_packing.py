@@ -1,6 +1,7 @@
 """Rows to packed buckets: nothing lost, no warning, and no body that outgrows a batch."""
 
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
