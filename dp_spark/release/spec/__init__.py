@@ -1,8 +1,9 @@
 """What an operator writes: the spec of one release, from YAML or built in Python."""
 
 from dp_spark.guarantee import Every
-from dp_spark.release.spec.binned import MAX_BINS, MAX_RANKS, BinnedQuerySpec, DistinctQuerySpec
+from dp_spark.release.spec.binned import MAX_RANKS, BinnedQuerySpec, DistinctQuerySpec
 from dp_spark.release.spec.columns import PERIOD_COLUMN, RELEASE_COLUMN, REVISION_COLUMN, output_columns
+from dp_spark.release.spec.edges import MAX_BINS
 from dp_spark.release.spec.expressions import DerivedColumn
 from dp_spark.release.spec.groups import MAX_GROUP_KEYS, GroupsSpec
 from dp_spark.release.spec.load import load_spec, parse_spec, spec_from_canonical
