@@ -139,6 +139,8 @@ WRONG = [
     (HISTOGRAM, "edges", {"start": 0, "stop": 5, "step": 0}, ".edges.step = 0: is out of range"),
     (HISTOGRAM, "edges", [0, 2, 1], ".edges[2] = 1: is not above the edge before it, 2"),
     (HISTOGRAM, "edges", [0, 1, 1], ".edges[2] = 1: is not above the edge before it, 1"),
+    (HISTOGRAM, "edges", ["1e14", "100000000000000.001"], ".edges[1] = 100000000000000.001: is not above"),
+    (HISTOGRAM, "edges", {"start": "1e14", "stop": "100000000000000.01", "step": "0.001"}, "one number"),
     (HISTOGRAM, "edges", [0], "has 1 edges (allowed: 2 to 1,001 edges)"),
     (HISTOGRAM, "edges", list(range(1002)), "has 1,002 edges"),
     (HISTOGRAM, "edges", [0, "x"], ".edges[1] = 'x': is not a number"),

@@ -1,7 +1,7 @@
 """What an operator writes: the spec of one release, from YAML or built in Python."""
 
 from dp_spark.guarantee import Every
-from dp_spark.release.spec.binned import MAX_BINS, MAX_RANKS, BinnedQuerySpec, DistinctQuerySpec
+from dp_spark.release.spec.binned import MAX_RANKS, BinnedQuerySpec, DistinctQuerySpec
 from dp_spark.release.spec.columns import (
     GROUPING_COLUMN,
     PERIOD_COLUMN,
@@ -9,6 +9,7 @@ from dp_spark.release.spec.columns import (
     REVISION_COLUMN,
     output_columns,
 )
+from dp_spark.release.spec.edges import MAX_BINS
 from dp_spark.release.spec.expressions import DerivedColumn
 from dp_spark.release.spec.groups import MAX_GROUP_KEYS, GroupsSpec, PrivateGroups, PublicTable, used_labels
 from dp_spark.release.spec.listed import Axis, FileAxis

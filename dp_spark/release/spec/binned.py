@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
@@ -10,96 +9,26 @@ from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 from dp_spark.queries import decimal_text, rank_suffix
 from dp_spark.release.problems import Problem, Wrong, shown
 from dp_spark.release.reading import decimal_number, read_each, read_list, read_normal_text, word_of
+from dp_spark.release.spec.edges import MAX_BINS, read_edges
 from dp_spark.release.spec.part import Part
 from dp_spark.release.spec.ranges import WeightSpec
 from dp_spark.release.spec.values import (
     BINNED_KINDS,
-    LARGEST_AMOUNT,
-    Amount,
     Column,
     QueryKind,
     QueryName,
-    Step,
 )
 
-MAX_BINS = 1000
 MAX_RANKS = 100
 _EXTREMES = {QueryKind.MIN: Fraction(1, 100), QueryKind.MAX: Fraction(99, 100)}
 _MISSING = "remove it: a row without a value, NULL or NaN, is in no bin"
 _BOUNDS = "remove it: edges bound the values, and bins are as fine as they are told apart"
 
-_read_edge = decimal_number(
-    "a decimal from -1e15 to 1e15",
-    lambda edge: abs(edge) <= LARGEST_AMOUNT,
-    "choose edges that real values reach; the outer bins hold what lies beyond",
-)
 _read_rank = decimal_number(
     "a decimal, 0 < at < 1, of at most 6 digits behind the point",
     lambda share: 0 < share < 1 and (share * 10**6).denominator == 1,
     "write 0.5 for the median, 0.9 for what 9 in 10 lie below",
 )
-
-
-class EdgeRangeSpec(Part, frozen=True):
-    """Edges from `start` to `stop`, `step` apart."""
-
-    start: Amount = Field(examples=["-30"])
-    stop: Amount = Field(examples=["180"])
-    step: Step = Field(examples=["15"])
-
-    @model_validator(mode="after")
-    def _check_range(self) -> Self:
-        problems = [*self._problems_of_range()]
-        if problems:
-            raise Wrong(*problems)
-        return self
-
-    def _problems_of_range(self) -> Iterator[Problem]:
-        width = self.stop - self.start
-        if width <= 0:
-            why, allowed = f"is not above start = {decimal_text(self.start)}", "start < stop"
-            yield Problem(why, "swap or widen them", allowed, decimal_text(self.stop), ("stop",))
-        elif width % self.step:
-            below = self.start + width // self.step * self.step
-            why = f"is not a whole number of steps of {decimal_text(self.step)} above start"
-            way_out = f"write {decimal_text(below + self.step)}, or another step"
-            yield Problem(why, way_out, "start + n step", decimal_text(self.stop), ("stop",))
-        elif width / self.step > MAX_BINS:
-            why, allowed = f"makes {width // self.step:,} bins", f"at most {MAX_BINS:,} bins"
-            yield Problem(why, "write a larger step", allowed, decimal_text(self.step), ("step",))
-
-    @property
-    def edges(self) -> tuple[Fraction, ...]:
-        """All of them."""
-        return tuple(
-            self.start + place * self.step for place in range(int((self.stop - self.start) / self.step) + 1)
-        )
-
-
-def _read_edges(value: object) -> tuple[Fraction, ...]:
-    """The edges, in order, of a list or a range."""
-    if isinstance(value, Mapping | EdgeRangeSpec):
-        return EdgeRangeSpec.model_validate(value).edges
-    written = read_list(value)
-    if not 2 <= len(written) <= MAX_BINS + 1:
-        why, allowed = f"has {len(written):,} edges", f"2 to {MAX_BINS + 1:,} edges"
-        way_out = "write {start: -30, stop: 180, step: 15}, or at least [e0, e1]"
-        raise Wrong(Problem(why, way_out, allowed))
-    edges = read_each(enumerate(written), _read_edge)
-    unsorted = [
-        Problem(
-            f"is not above the edge before it, {decimal_text(before)}",
-            "write every edge once, in ascending order",
-            "ascending edges",
-            decimal_text(edge),
-            (place + 1,),
-        )
-        for place, (before, edge) in enumerate(pairwise(edges))
-        if edge <= before
-    ]
-    if unsorted:
-        raise Wrong(*unsorted)
-    return tuple(edges)
 
 
 def _read_ranks(value: object) -> tuple[Fraction, ...]:
@@ -148,7 +77,7 @@ class BinnedQuerySpec(Part, frozen=True):
     name: QueryName = Field(examples=["delay"])
     kind: Annotated[QueryKind, BeforeValidator(word_of(BINNED_KINDS))] = Field(examples=["quantiles"])
     column: Column = Field(examples=["COLUMN"])
-    edges: Annotated[tuple[Fraction, ...], PlainValidator(_read_edges)] = Field(
+    edges: Annotated[tuple[Fraction, ...], PlainValidator(read_edges)] = Field(
         examples=["{start: -30, stop: 180, step: 15}"]
     )
     at: Annotated[tuple[Fraction, ...], PlainValidator(_read_ranks)] | None = Field(
