@@ -145,7 +145,10 @@ def test_infinite_values_count_as_the_largest_finite_one() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"noise": "auto", "queries": [{"name": "visits", "kind": "count"}, {"name": "people", "kind": "ids"}]},
+        {
+            "noise": "auto",
+            "queries": [{"name": "visits", "kind": "count"}, {"name": "people", "kind": "ids"}],
+        },
         {
             "bounds": {"max_groups": 4, "max_rows_per_group": 5, "max_rows": 6},
             "neighbours": "replace",
