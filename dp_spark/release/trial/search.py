@@ -10,7 +10,13 @@ from dp_spark.queries import ClampedColumn, MeasureKind
 from dp_spark.release.planner import level_bounds, query_of
 from dp_spark.release.spec import BoundsSpec, QuerySpec, ReleaseSpec
 from dp_spark.release.trial.errors import QueryError, query_errors
-from dp_spark.release.trial.grids import HIGH_QUANTILES, LOW_QUANTILES, round_numbers, whole_numbers
+from dp_spark.release.trial.grids import (
+    HIGH_QUANTILES,
+    LOW_QUANTILES,
+    common_multiple,
+    round_numbers,
+    whole_numbers,
+)
 from dp_spark.release.trial.noise import NoiseSearch
 from dp_spark.release.trial.sample import Sample
 from dp_spark.release.trial.totals import Totals
@@ -219,8 +225,8 @@ class _Search:
 
     def _round_ends(self, of: Clamped) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
         column = ClampedColumn(of.column, of.lower, of.upper, Fraction(1), of.per_unit)
-        steps = [dict(each)["step"] for each in self.spec.queries if each.name in of.queries]
-        step = max(filter(None, steps), default=None)
+        steps = [dict(each).get("step") for each in self.spec.queries if each.name in of.queries]
+        step = common_multiple(step for step in steps if step is not None)
         low, high = (self._totals.quantiles(column, at) for at in (LOW_QUANTILES, HIGH_QUANTILES))
         lower, upper = round_numbers(low, step), round_numbers(high, step)
         zero = Fraction(0)  # a natural end: where all values are on one side it is tried first
