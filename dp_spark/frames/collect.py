@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame
 from dp_spark.errors import BoundsExceeded
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
-from dp_spark.frames.layout import EXCESS, PLACE, Binned, Layout, added_as, layout_of
+from dp_spark.frames.layout import EXCESS, PLACE, Binned, Layout
+from dp_spark.frames.needed import added_as, layout_of
 from dp_spark.noise import derive_key
 from dp_spark.queries import Measure, MeasureKind, Total
 from dp_spark.release.levels import Level
