@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from dp_spark.errors import InputRefused
 from dp_spark.frames.numbering import NO_GROUP, GroupNumbers
 from dp_spark.frames.text import normal_texts
-from dp_spark.release.planner import level_bounds, query_of
+from dp_spark.release.asking import query_of
+from dp_spark.release.planner import level_bounds
 from dp_spark.release.problems import nearest
 from dp_spark.release.spec import InputSpec, ReleaseSpec
 from dp_spark.release.trial import Sample, columns_read

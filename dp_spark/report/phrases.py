@@ -4,11 +4,12 @@ from datetime import datetime
 
 from dp_spark.guarantee import Neighbours
 from dp_spark.release.pricing import Form
-from dp_spark.release.spec import QueryKind
+from dp_spark.report.clamps import ClampFacts
 from dp_spark.report.facts import Amount, CostFacts, ReleaseFacts, SealedRelease
 from dp_spark.report.figures import counted, exact, figures
 from dp_spark.report.groups import GroupFacts
-from dp_spark.report.worth import ClampFacts, QueryFacts, TotalFacts
+from dp_spark.report.totals import TotalFacts
+from dp_spark.report.worth import QueryFacts
 
 NO_LEDGER = "no ledger asked"
 BY_SIZE = "by size"
@@ -86,7 +87,7 @@ def useful(query: QueryFacts) -> str:
 
 def useful_unit(query: QueryFacts) -> str:
     """What the size of a useful answer counts."""
-    return "in total" if query.kind == QueryKind.SUM else query.useful.unit
+    return "in total" if query.useful.is_amount else query.useful.unit
 
 
 def compared(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from dp_spark.release.spec import QueryKind
 from dp_spark.report import phrases
 from dp_spark.report.facts import CostFacts, ReleaseFacts
 from dp_spark.report.figures import exact, figures
@@ -111,8 +110,8 @@ def band_names() -> tuple[str, ...]:
 
 def rulers(facts: ReleaseFacts) -> tuple[Ruler, ...]:
     """How large a group must be for each query; sums, whose sizes are amounts, on an axis of their own."""
-    sums = [query for query in facts.queries if query.kind == QueryKind.SUM]
-    others = [query for query in facts.queries if query.kind != QueryKind.SUM]
+    sums = [query for query in facts.queries if query.useful.is_amount]
+    others = [query for query in facts.queries if not query.useful.is_amount]
     captions = ("rows, units or values in the group", "size of the true total of the group")
     return tuple(
         _ruler(queries, caption) for queries, caption in zip((others, sums), captions, strict=True) if queries
@@ -132,7 +131,7 @@ def _bar(parts: Iterable[tuple[Fraction, str, str, str]]) -> tuple[Segment, ...]
 def _ruler(queries: Sequence[QueryFacts], caption: str) -> Ruler:
     at_whole = {query.name: query.useful.least * query.useful.relative_std for query in queries}
     first = math.floor(math.log10(min(at_whole.values()))) - 1
-    first = max(first, 0) if queries[0].kind != QueryKind.SUM else first  # no group has half a row
+    first = first if queries[0].useful.is_amount else max(first, 0)  # no group has half a row
     last = max(first + 2, math.ceil(math.log10(max(at_whole.values()) / BAND_LIMITS[-1]) + 0.2))
     per_decade = (WIDTH - _LABEL_WIDTH - _RIGHT_MARGIN) / (last - first)
 

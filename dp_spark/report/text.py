@@ -68,10 +68,10 @@ def _answers(console: Console, facts: ReleaseFacts) -> Table:
 
 
 def _references(console: Console, facts: ReleaseFacts) -> Table:
-    table = _table(console, "query", numbers=("values in the group", "std", _half_width_head(facts)))
+    table = _table(console, "answer", numbers=("size of the group", "std", _half_width_head(facts)))
     for query in facts.queries:
         for each in query.references:
-            table.add_row(_text(query.name), figures(each.size), figures(each.std), figures(each.half_width))
+            table.add_row(_text(each.answer), figures(each.size), figures(each.std), figures(each.half_width))
     return table
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from dp_spark.noise import Part, expected_variance
 from dp_spark.queries import Total
+from dp_spark.release.asking import query_of
 from dp_spark.release.deciding import families_of
-from dp_spark.release.planner import level_bounds, query_of
+from dp_spark.release.planner import level_bounds
 from dp_spark.release.pricing import Form, forms_of, part_of
 from dp_spark.release.spec import ReleaseSpec
 

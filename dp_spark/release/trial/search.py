@@ -7,7 +7,8 @@ from fractions import Fraction
 
 from dp_spark.errors import InputRefused, PlanRefused
 from dp_spark.queries import ClampedColumn, MeasureKind
-from dp_spark.release.planner import level_bounds, query_of
+from dp_spark.release.asking import query_of
+from dp_spark.release.planner import level_bounds
 from dp_spark.release.spec import BoundsSpec, QuerySpec, ReleaseSpec
 from dp_spark.release.trial.errors import QueryError, query_errors
 from dp_spark.release.trial.grids import HIGH_QUANTILES, LOW_QUANTILES, round_numbers, whole_numbers
