@@ -24,11 +24,14 @@ def collect_totals(
     """Exact totals of every group, zero where it has no rows, in the order of `plan.drawn`.
 
     Of shape (groups,), or (groups, bins) where a group has several cells; the groups are those of the total's
-    level. The one Spark action of a release.
+    level. The one Spark action of a release; where it selected no group, rows are not asked again.
 
     Raises:
         BoundsExceeded: a unit has more rows among those that were added up than the bounds allow.
     """
+    if not plan.keys:
+        bins = [drawn.planned.total.bins for drawn in plan.drawn]
+        return [np.zeros(0 if each == 1 else (0, each), dtype=np.int64) for each in bins]
     layout, levels = layout_of(plan), plan.levels
     key = derive_key(release_key, "bounding")
     found = to_arrow(exact_totals(frame, plan=plan, window=window, bounding_key=key, layout=layout))
