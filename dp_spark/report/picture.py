@@ -12,6 +12,8 @@ from dp_spark.report.figures import exact, figures
 from dp_spark.report.worth import QueryFacts
 
 WIDTH = 760  # of every picture, in its own units
+MOST_ROWS = 30  # of a ruler; the tables have all
+SELECTION_STYLE = "spent"
 COLOURS = 6  # classes c0 to c5 of the style sheet
 _LABEL_WIDTH = 150
 _RIGHT_MARGIN = 40
@@ -69,16 +71,16 @@ class Ruler:
 
 
 def shared_epsilon(facts: ReleaseFacts) -> tuple[Segment, ...]:
-    """What the totals cost alone as one bar, a segment for each."""
-    whole = sum(each.epsilon_alone for each in facts.totals)
+    """What the totals, and selecting the groups, cost alone as one bar, a segment for each."""
+    alone = [
+        (total_style(i), phrases.total_name(each), each.epsilon_alone) for i, each in enumerate(facts.totals)
+    ]
+    selection = facts.groups.selection
+    if selection is not None and selection.epsilon_alone is not None:
+        alone.append((SELECTION_STYLE, phrases.SELECTING, selection.epsilon_alone))
+    whole = sum(epsilon for *_, epsilon in alone)
     return _bar(
-        (
-            Fraction(each.epsilon_alone / whole),
-            total_style(i),
-            phrases.total_name(each),
-            figures(each.epsilon_alone, 3),
-        )
-        for i, each in enumerate(facts.totals)
+        (Fraction(epsilon / whole), style, name, figures(epsilon, 3)) for style, name, epsilon in alone
     )
 
 
@@ -114,7 +116,9 @@ def rulers(facts: ReleaseFacts) -> tuple[Ruler, ...]:
     others = [query for query in facts.queries if not query.useful.is_amount]
     captions = ("rows, units or values in the group", "size of the true total of the group")
     return tuple(
-        _ruler(queries, caption) for queries, caption in zip((others, sums), captions, strict=True) if queries
+        _ruler(queries[:MOST_ROWS], caption)
+        for queries, caption in zip((others, sums), captions, strict=True)
+        if queries
     )
 
 

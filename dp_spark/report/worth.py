@@ -75,7 +75,8 @@ class QueryFacts:
         std_in_words: the std as a sentence would put it.
         useful: from which size on it is useful.
         references: std and half width at some sizes, where they depend on the group.
-        levels: std and half width of each grouping, where there are several and it is a total as it is.
+        levels: std and half width of each grouping's totals, where there are several and it has no others.
+        adds_up: whether its coarser groups are sums of its groups, so that least squares makes noise less.
     """
 
     name: str
@@ -87,6 +88,7 @@ class QueryFacts:
     useful: UsefulFacts
     references: tuple[ReferenceFacts, ...] = ()
     levels: tuple[LevelStd, ...] = ()
+    adds_up: bool = False
 
 
 def query_facts(plan: ReleasePlan) -> tuple[QueryFacts, ...]:
@@ -115,10 +117,9 @@ def _lattice_facts(plan: ReleasePlan, query: PlannedQuery, columns: tuple[str, .
         for level, (planned,) in enumerate(query.levels)
     )
     drawn = "; ".join(f"{figures(each.std)} {each.level or 'in a group'}" for each in levels)
-    words = (
-        f"at most {drawn}: less where least squares learns from the others" if total.total.adds_up else drawn
-    )
-    return QueryFacts(query.name, query.kind, columns, None, None, words, useful, levels=levels)
+    adds_up = total.total.adds_up
+    words = f"at most {drawn}; by least squares, each row its own" if adds_up else f"{drawn}; as drawn"
+    return QueryFacts(query.name, query.kind, columns, None, None, words, useful, (), levels, adds_up)
 
 
 def _useful_total(query: Query, total: PlannedTotal) -> UsefulFacts:

@@ -61,6 +61,7 @@ SCHEMA = {
         "source": None,
         "digest": None,
         "first": [[None]],
+        "selection": None,
     },
     "rollup": [],
     "coverage": FRACTION,
@@ -101,6 +102,7 @@ SCHEMA = {
             "useful": {"relative_std": None, "of": None, "least": None, "unit": None, "is_amount": None},
             "references": [],
             "levels": [],
+            "adds_up": None,
         }
     ],
     "cost": {
