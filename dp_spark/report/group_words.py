@@ -57,11 +57,15 @@ def consequences(selection: SelectionFacts, levels: tuple[LevelFacts, ...]) -> t
 
 
 def levels(facts: tuple[LevelFacts, ...]) -> tuple[str, ...]:
-    """What one unit may be in each coarser grouping, in sentences."""
-    return tuple(
-        f"{each.in_words}: a unit is in at most {counted(each.most_groups, 'group')}, with at most "
-        f"{counted(each.most_rows_in_group, 'row')} in one"
-        for each in facts
+    """What one unit may be in each coarser grouping, and how these hang together, in sentences."""
+    return (
+        *(
+            f"Grouped {each.in_words}, a unit is in at most {counted(each.most_groups, 'group')}, with at "
+            f"most {counted(each.most_rows_in_group, 'row')} in one."
+            for each in facts
+        ),
+        "Every total has noise of its own in each grouping, and is paid for there. Then those that add up "
+        "are made consistent by least squares: noise becomes less, by how much stands in each row.",
     )
 
 

@@ -112,8 +112,9 @@ def band_names() -> tuple[str, ...]:
 
 def rulers(facts: ReleaseFacts) -> tuple[Ruler, ...]:
     """How large a group must be for each query; sums, whose sizes are amounts, on an axis of their own."""
-    sums = [query for query in facts.queries if query.useful.is_amount]
-    others = [query for query in facts.queries if not query.useful.is_amount]
+    noisy = [query for query in facts.queries if query.useful.least > 0]  # a quantile of one bin is constant
+    sums = [query for query in noisy if query.useful.is_amount]
+    others = [query for query in noisy if not query.useful.is_amount]
     captions = ("rows, units or values in the group", "size of the true total of the group")
     return tuple(
         _ruler(queries[:MOST_ROWS], caption)

@@ -67,7 +67,7 @@ def _of_rollup(plan: ReleasePlan) -> Iterator[str]:
     drawn = [
         each.name
         for each in plan.queries
-        if each.rolled and not all(planned.total.adds_up for planned in each.totals)
+        if each.rolled and each.query.answers[0].total is not None and not each.totals[0].total.adds_up
     ]
     if drawn:
         yield (

@@ -112,12 +112,13 @@ def _lattice_facts(plan: ReleasePlan, query: PlannedQuery, columns: tuple[str, .
     if not query.rolled:
         words = f"{figures(total.std)} in every group, whatever its size"
         return QueryFacts(query.name, query.kind, columns, total.std, total.half_width, words, useful)
+    adds_up, totals = total.total.adds_up, [planned for (planned,) in query.levels]
+    factor = max(each.half_width / each.std for each in totals)  # of least squares, as `smoothed` has it
     levels = tuple(
-        LevelStd(level_words(plan, level), planned.std, planned.half_width)
-        for level, (planned,) in enumerate(query.levels)
+        LevelStd(level_words(plan, level), each.std, factor * each.std if adds_up else each.half_width)
+        for level, each in enumerate(totals)
     )
     drawn = "; ".join(f"{figures(each.std)} {each.level or 'in a group'}" for each in levels)
-    adds_up = total.total.adds_up
     words = f"at most {drawn}; by least squares, each row its own" if adds_up else f"{drawn}; as drawn"
     return QueryFacts(query.name, query.kind, columns, None, None, words, useful, (), levels, adds_up)
 
