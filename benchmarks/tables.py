@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from dp_spark.frames.collect import collect_totals
 from dp_spark.frames.privatize import estimates, noisy_totals
+from dp_spark.frames.selection import select_groups
 from dp_spark.frames.session import start_session
 from dp_spark.publish import artefact_digest, released_table, write_artefact
 from dp_spark.release.period import period_window
@@ -143,10 +144,13 @@ def complete_release(frame: DataFrame, plan: ReleasePlan) -> Callable[[], pa.Tab
     window, scratch = period_window(None, "2024-01-01"), Path(tempfile.mkdtemp())
 
     def release() -> pa.Table:
-        key = os.urandom(32)
-        totals = collect_totals(frame, plan=plan, window=window, release_key=key)
-        answers = estimates(noisy_totals(totals, plan=plan, window=window, release_key=key), plan)
-        table = released_table(plan, answers, period_start=date(2024, 1, 1), release_id="r", revision=0)
+        key, of_run = os.urandom(32), plan
+        if plan.selection is not None:
+            selected = select_groups(frame, plan=plan, window=window, release_key=key)
+            of_run = plan.with_selected(selected.keys)
+        totals = collect_totals(frame, plan=of_run, window=window, release_key=key)
+        answers = estimates(noisy_totals(totals, plan=of_run, window=window, release_key=key), of_run)
+        table = released_table(of_run, answers, period_start=date(2024, 1, 1), release_id="r", revision=0)
         artefact_digest(table)
         write_artefact(table, scratch / "staged.parquet")
         return table

@@ -157,5 +157,11 @@ def test_the_package_alone_imports_next_to_nothing() -> None:
     assert imports("import dp_spark; dp_spark.Release", "pydantic")
 
 
+def test_what_runs_in_workers_loads_no_plan() -> None:
+    """Some 40 MB for each of them, and the time to read it."""
+    worked = "import dp_spark.frames.packing, dp_spark.frames.partition, dp_spark.frames.numbering"
+    assert not imports(worked, "pyspark", "pydantic", "dp_spark.release")
+
+
 def test_a_release_is_said_and_planned_without_spark() -> None:
     assert not imports("from dp_spark import Release; Release.named('visits')", "pyspark", "pandas")

@@ -8,7 +8,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from dp_spark.frames.coding import coding_of
 from dp_spark.frames.columns import key_texts, read_column, short, unit_columns
 from dp_spark.frames.expressions import with_derived
-from dp_spark.frames.layout import EXCESS, PLACE, Layout, layout_of
+from dp_spark.frames.layout import EXCESS, PLACE, Layout
+from dp_spark.frames.needed import layout_of
 from dp_spark.frames.numbering import GroupNumbers
 from dp_spark.frames.packing import BUCKET, BUCKETS_AT_MOST, Packing, packed
 from dp_spark.frames.partition import partition_totals

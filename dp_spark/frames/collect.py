@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame
 from dp_spark.errors import BoundsExceeded
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
-from dp_spark.frames.layout import EXCESS, PLACE, Binned, Layout, added_as, layout_of
+from dp_spark.frames.layout import EXCESS, PLACE, Binned, Layout
+from dp_spark.frames.needed import added_as, layout_of
 from dp_spark.noise import derive_key
-from dp_spark.queries import Measure, MeasureKind, Total
+from dp_spark.queries import Measure, MeasureKind
 from dp_spark.release.levels import Level
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import ReleasePlan
@@ -24,13 +25,14 @@ def collect_totals(
     """Exact totals of every group, zero where it has no rows, in the order of `plan.drawn`.
 
     Of shape (groups,), or (groups, bins) where a group has several cells; the groups are those of the total's
-    level. The one Spark action of a release.
+    level. The one Spark action of a release; where it selected no group, rows are not asked again.
 
     Raises:
         BoundsExceeded: a unit has more rows among those that were added up than the bounds allow.
     """
     if not plan.keys:  # nothing was selected
-        return [_nothing(drawn.planned.total) for drawn in plan.drawn]
+        bins = [drawn.planned.total.bins for drawn in plan.drawn]
+        return [np.zeros(0 if each == 1 else (0, each), dtype=np.int64) for each in bins]
     layout, levels = layout_of(plan), plan.levels
     key = derive_key(release_key, "bounding")
     found = to_arrow(exact_totals(frame, plan=plan, window=window, bounding_key=key, layout=layout))
@@ -50,10 +52,6 @@ def collect_totals(
             case _:
                 totals.append(sums.of_groups(measure, drawn.level, level))
     return totals
-
-
-def _nothing(total: Total) -> Integers:
-    return np.zeros((0, total.bins)[: 1 if total.bins == 1 else 2], dtype=np.int64)
 
 
 def added_by_group(group: Integers, values: Integers, groups: int) -> Integers:

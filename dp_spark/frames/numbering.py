@@ -1,6 +1,6 @@
 """Groups as numbers: the index of each row's group among those that are released."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dp_spark.frames.text import normal_texts
 
-GROUP = "group"
+GROUP, CELL, TEXT = "group", "cell", "text"
 NO_GROUP = -1
 
 
@@ -57,6 +57,29 @@ class GroupNumbers:
             for column in columns:
                 found[column.is_null().to_numpy(zero_copy_only=False)] = NO_GROUP
         return found
+
+
+def numbered(
+    batches: Iterator[pa.RecordBatch], *, numbers: GroupNumbers, listed: Mapping[int, GroupNumbers]
+) -> Iterator[pa.RecordBatch]:
+    """The sums of released groups, with GROUP in place of its texts and the cell of a listed text found.
+
+    `listed` is by the cell of the first of its texts. Texts that are not listed fall away.
+    """
+    for batch in batches:
+        group = numbers.of(batch.columns[: numbers.columns]).astype(np.int64)
+        names = batch.schema.names[numbers.columns :]
+        rest: dict[str, Any] = dict(zip(names, batch.columns[numbers.columns :], strict=True))
+        cell = rest.pop(CELL).to_numpy().astype(np.int64)
+        text = rest.pop(TEXT, None)
+        for start, texts in listed.items():
+            here = cell == start
+            at, number = np.flatnonzero(here), texts.of([text.filter(pa.array(here))])
+            cell[at] += number
+            group[at[number == NO_GROUP]] = NO_GROUP
+        columns: list[Any] = [pa.array(group), pa.array(cell), *rest.values()]
+        whole = pa.RecordBatch.from_arrays(columns, names=[GROUP, CELL, *rest])
+        yield whole.filter(pa.array(group != NO_GROUP))
 
 
 def _places(column: "pa.Array[Any]", listed: "pa.Array[Any]") -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from dp_spark.queries import Estimate, Noisy, NoisyTotal, Total, one_below_anoth
 from dp_spark.queries.smoothing import smoothed
 from dp_spark.release.levels import Key
 from dp_spark.release.period import PeriodWindow
-from dp_spark.release.plan import PlannedTotal, ReleasePlan
+from dp_spark.release.plan import DrawnTotal, PlannedTotal, ReleasePlan
 
 
 def noisy_totals(
@@ -31,21 +31,46 @@ def noisy_totals(
     data = fingerprint(derive_key(release_key, "fingerprint"), _facts(totals, plan, window))
     noise_key = derive_key(release_key, "noise")
     ids = [cell_ids(noise_key, list(map(_label, level.keys))) for level in plan.levels]
+    labels, selecting = _Labels(data), plan.selecting
     noisy = []
     for exact, drawn in zip(totals, plan.drawn, strict=True):
         planned, table = drawn.planned, drawn.planned.table
-        if noisy_units is not None and drawn == plan.selecting:
+        if selecting is not None and drawn.planned is selecting.planned:
+            assert noisy_units is not None  # who selects by them hands them on
             noisy.append(noisy_units)
             continue
         steps = rounded(exact, planned.grid_steps, planned.saturation)
         for place in range(planned.total.bins):
-            label = encode_label(
-                "noise", data, drawn.query, planned.total.name, drawn.level, 0, place, table.digest
-            )
+            label = labels.next(drawn, place)
             cells = steps if planned.total.bins == 1 else steps[:, place]
             cells += table.draw(words(noise_key, label, ids[drawn.level]))
         noisy.append(steps)
     return noisy
+
+
+class _Labels:
+    """The labels of all cells' noise, each handed out once: equal labels would be equal noise."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._seen = data, set[bytes]()
+
+    def next(self, drawn: DrawnTotal, place: int) -> bytes:
+        """The label of one cell of each group: the total's query and name, its level, the cell, the noise."""
+        planned = drawn.planned
+        label = encode_label(
+            "noise",
+            self._data,
+            drawn.query,
+            planned.total.name,
+            drawn.level,
+            0,
+            place,
+            planned.table.digest,
+        )
+        if label in self._seen:
+            raise RuntimeError("internal error: two totals have the same label, so nothing was released")
+        self._seen.add(label)
+        return label
 
 
 def _label(key: Key) -> bytes:

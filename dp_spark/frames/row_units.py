@@ -1,25 +1,22 @@
 """Sums where each row is a unit: nothing to bound, so Spark adds up and Python sees groups only."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from operator import add, mul
-from typing import Any
 
-import numpy as np
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from dp_spark.frames.coding import Form, Source, numbers_of
 from dp_spark.frames.columns import bin_index, key_texts, read_column, short, steps_above_lower
 from dp_spark.frames.layout import EXCESS, PLACE, Layout, Pair, factors
-from dp_spark.frames.numbering import GROUP, NO_GROUP, GroupNumbers
+from dp_spark.frames.numbering import CELL, GROUP, TEXT, GroupNumbers, numbered
 from dp_spark.queries import ClampedColumn, Edges, Listed, Measure, MeasureKind
 from dp_spark.release.plan import ReleasePlan
 
 # Integers below 2^23 add up within 64 bits over 2^40 rows of a group; larger ones are added in two parts.
 _LARGEST, _LOW_BITS = 2**23, 16
-_ROWS, _CELLS, _ENTRY, _CELL, _TEXT, _BY = "rows", "cells", "entry", "cell", "text", "by"
+_ROWS, _CELLS, _ENTRY, _BY = "rows", "cells", "entry", "by"
 _ALL_ROWS = -1  # as a cell: not of one bin, but of every row
 
 
@@ -38,47 +35,24 @@ def row_unit_sums(rows: DataFrame, plan: ReleasePlan, layout: Layout) -> DataFra
     )
     by = [F.col(key) for key in keys]
     if layout.binned:
-        by += [F.col(f"{_ENTRY}.{name}").alias(name) for name in (_CELL, _TEXT)]
-        read = read.where(F.col(f"{_ENTRY}.{_CELL}").isNotNull())
+        by += [F.col(f"{_ENTRY}.{name}").alias(name) for name in (CELL, TEXT)]
+        read = read.where(F.col(f"{_ENTRY}.{CELL}").isNotNull())
     by_text = read.groupBy(*by).agg(*(column.alias(name) for name, column in added.items()))
     by_text = by_text.select(
         *(short(F.col(key)).alias(key) for key in keys),
-        *([_CELL, short(F.col(_TEXT)).alias(_TEXT)] if layout.binned else [F.lit(_ALL_ROWS).alias(_CELL)]),
+        *([CELL, short(F.col(TEXT)).alias(TEXT)] if layout.binned else [F.lit(_ALL_ROWS).alias(CELL)]),
         *added,
     )
     find = partial(
-        placed,
+        numbered,
         numbers=GroupNumbers(plan.keys, other=plan.has_other),
         listed={
             each.start: numbers_of(each.binning) for each in layout.binned if isinstance(each.binning, Listed)
         },
     )
-    schema = ", ".join([f"{GROUP} long", f"{_CELL} long", *(f"{name} long" for name in added)])
+    schema = ", ".join([f"{GROUP} long", f"{CELL} long", *(f"{name} long" for name in added)])
     found = by_text.mapInArrow(find, schema)
     return found.select(_place(layout).alias(PLACE), F.lit(0).alias(EXCESS), *_at_places(layout))
-
-
-def placed(
-    batches: Iterator[pa.RecordBatch], *, numbers: GroupNumbers, listed: Mapping[int, GroupNumbers]
-) -> Iterator[pa.RecordBatch]:
-    """The sums of released groups, with GROUP in place of its texts and the cell of a listed text found.
-
-    `listed` is by the cell of the first of its texts. Texts that are not listed fall away.
-    """
-    for batch in batches:
-        group = numbers.of(batch.columns[: numbers.columns]).astype(np.int64)
-        names = batch.schema.names[numbers.columns :]
-        rest: dict[str, Any] = dict(zip(names, batch.columns[numbers.columns :], strict=True))
-        cell = rest.pop(_CELL).to_numpy().astype(np.int64)
-        text = rest.pop(_TEXT, None)
-        for start, texts in listed.items():
-            here = cell == start
-            at, number = np.flatnonzero(here), texts.of([text.filter(pa.array(here))])
-            cell[at] += number
-            group[at[number == NO_GROUP]] = NO_GROUP
-        columns: list[Any] = [pa.array(group), pa.array(cell), *rest.values()]
-        whole = pa.RecordBatch.from_arrays(columns, names=[GROUP, _CELL, *rest])
-        yield whole.filter(pa.array(group != NO_GROUP))
 
 
 def _steps(layout: Layout) -> dict[ClampedColumn, str]:
@@ -94,7 +68,7 @@ def _entries(rows: DataFrame, layout: Layout) -> Column:
     """
 
     def entry(cell: Column, text: Column, by: Column) -> Column:
-        return F.struct(cell.cast("long").alias(_CELL), text.alias(_TEXT), by.cast("long").alias(_BY))
+        return F.struct(cell.cast("long").alias(CELL), text.alias(TEXT), by.cast("long").alias(_BY))
 
     entries = [entry(F.lit(_ALL_ROWS), _no_text(), F.lit(1))]
     for each in layout.binned:
@@ -116,7 +90,7 @@ def _added(layout: Layout, steps: Mapping[ClampedColumn, str]) -> dict[str, Colu
     """What is added up for each text, by name: of rows, of powers, of cells."""
 
     def of_all(value: Column) -> Column:
-        return F.when(F.col(f"{_ENTRY}.{_CELL}") == _ALL_ROWS, value) if layout.binned else value
+        return F.when(F.col(f"{_ENTRY}.{CELL}") == _ALL_ROWS, value) if layout.binned else value
 
     added = {_ROWS: F.count(of_all(F.lit(1)))}
     for place, ((of, weight), highest) in enumerate(layout.powers.items()):
@@ -128,7 +102,7 @@ def _added(layout: Layout, steps: Mapping[ClampedColumn, str]) -> dict[str, Colu
             parts = _parts(f"power_{place}_{power}", _largest(of, weight, power))
             added |= {name: F.sum(part(counted)) for name, part in parts.items()}
     if layout.binned:
-        by = F.when(F.col(f"{_ENTRY}.{_CELL}") != _ALL_ROWS, F.col(f"{_ENTRY}.{_BY}"))
+        by = F.when(F.col(f"{_ENTRY}.{CELL}") != _ALL_ROWS, F.col(f"{_ENTRY}.{_BY}"))
         added |= {name: F.sum(part(by)) for name, part in _parts(_CELLS, _largest_by(layout)).items()}
     return added
 
@@ -162,7 +136,7 @@ def _at_places(layout: Layout) -> list[Column]:
     if not layout.binned:
         return [total.alias(name) for total, name in zip(sums, layout.names, strict=True)]
     of_cell = _decimal_sum({_CELLS: (1, _largest_by(layout))})
-    slot, of_all = F.expr(f"{_CELL} % {layout.width}"), F.col(_CELL) == _ALL_ROWS
+    slot, of_all = F.expr(f"{CELL} % {layout.width}"), F.col(CELL) == _ALL_ROWS
     return [
         F.when(of_all, total).when(slot == i, of_cell).otherwise(0).alias(layout.names[i])
         for i, total in enumerate(sums)
@@ -174,8 +148,8 @@ def _place(layout: Layout) -> Column:
     group = F.col(GROUP)
     if not layout.binned:
         return group
-    row = group * layout.rows_of_cells + F.expr(f"{_CELL} div {layout.width}")
-    return F.when(F.col(_CELL) == _ALL_ROWS, group).otherwise(row + layout.start_of_cells)
+    row = group * layout.rows_of_cells + F.expr(f"{CELL} div {layout.width}")
+    return F.when(F.col(CELL) == _ALL_ROWS, group).otherwise(row + layout.start_of_cells)
 
 
 def _sum(measure: Measure, places: Mapping[Pair, int]) -> Column:

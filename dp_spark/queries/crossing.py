@@ -21,7 +21,7 @@ def rank_estimates(
     S(x) = C(x) - p N. Its value is where S crosses 0, once C is made to grow.
     """
     groups = len(noisy[0].values)
-    levels = [total.values if total.values.ndim > 1 else total.values[:, np.newaxis] for total in noisy]
+    levels = [_by_group(total.values) for total in noisy]
     variances = [_variances(total) for total in noisy]
     edges = np.array([float(edge) for edge in of.edges])
     factor = mixed_factor(noisy)
@@ -102,7 +102,12 @@ def _first_possible(statistic: Floats, spread: Floats, of_bin: Floats, edges: Fl
 def _variances(total: Noisy) -> Floats:
     """Noise variances of a level, shape (1, 1) where all are alike, else (groups, 1) or (groups, cells)."""
     std = np.asarray(total.std, dtype=np.float64)
-    return std.reshape(len(std) if std.ndim else 1, -1) ** 2
+    return _by_group(std) ** 2 if std.ndim else std.reshape(1, 1) ** 2
+
+
+def _by_group(cells: Floats) -> Floats:
+    """The cells of each group, shape (groups, cells): a total of one cell has no second axis."""
+    return cells if cells.ndim > 1 else cells[:, np.newaxis]
 
 
 def _blocks(groups: int, bins: int) -> Iterator[slice]:

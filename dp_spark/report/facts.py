@@ -11,11 +11,14 @@ from dp_spark.release.enrolling import expected_receipt
 from dp_spark.release.ledger import Budget, Receipt
 from dp_spark.release.plan import COVERAGE, NoiseDecision, ReleasePlan
 from dp_spark.release.spec import InputSpec
+from dp_spark.report.clamps import BinFacts, ClampFacts, bin_facts, clamp_facts
 from dp_spark.report.groups import GroupFacts, group_facts
+from dp_spark.report.levels import LevelFacts, level_facts
 from dp_spark.report.plain import as_plain
 from dp_spark.report.promises import limits, protects
+from dp_spark.report.totals import TotalFacts, total_facts
 from dp_spark.report.units import bounds_words, rows_of, unit_words
-from dp_spark.report.worth import ClampFacts, QueryFacts, TotalFacts, clamp_facts, query_facts, total_facts
+from dp_spark.report.worth import QueryFacts, query_facts
 
 FORMAT = 1
 _FRAME = "the frame that the run is given"
@@ -147,8 +150,10 @@ class ReleaseFacts:
         protects: the promise in words.
         limits: what the promise and the intervals leave out, in words.
         bounds: how much of a unit counts.
-        clamped: the public bounds of each column that is read.
+        clamped: the public bounds of each column whose values, or weights, are read.
+        binned: the public bins of each column that is read by bins.
         groups: the groups that are released.
+        rollup: the coarser groupings that are released too.
         coverage: of all intervals.
         noise: what the spec asks for.
         decision: the law that it led to, the next best, and how far from the least possible.
@@ -175,7 +180,9 @@ class ReleaseFacts:
     limits: tuple[str, ...]
     bounds: BoundsFacts
     clamped: tuple[ClampFacts, ...]
+    binned: tuple[BinFacts, ...]
     groups: GroupFacts
+    rollup: tuple[LevelFacts, ...]
     coverage: Fraction
     noise: str
     decision: NoiseDecision
@@ -216,7 +223,9 @@ def release_facts(
         limits=limits(plan),
         bounds=_bounds_facts(plan.bounds),
         clamped=clamp_facts(plan),
+        binned=bin_facts(plan),
         groups=group_facts(plan),
+        rollup=level_facts(plan),
         coverage=COVERAGE,
         noise=str(spec.noise),
         decision=plan.noise,

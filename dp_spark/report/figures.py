@@ -1,11 +1,13 @@
 """Numbers as people read them: few digits, thousands in groups, 1e-6 for what is small."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import floor, isfinite, log10
 
 _DIGITS = 4
 _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e9
 _LARGEST_TERM = 1000
+_SHOWN_NAMES = 12
 
 
 def figures(value: float | Fraction, digits: int = _DIGITS) -> str:
@@ -30,6 +32,13 @@ def exact(value: Fraction) -> str:
     if 1 < value.denominator <= _LARGEST_TERM and abs(value.numerator) <= _LARGEST_TERM:
         return f"{value.numerator:,}/{value.denominator}"
     return figures(value)
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """All of a few names, else the first ones and how many more there are."""
+    more = len(names) - _SHOWN_NAMES
+    first = names if more <= 1 else names[:_SHOWN_NAMES]
+    return ", ".join(first) + (f" and {more:,} more" if more > 1 else "")
 
 
 def counted(number: int, noun: str) -> str:

@@ -4,7 +4,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from dp_spark.report import phrases, picture
+from dp_spark.report import group_words, phrases, picture
 from dp_spark.report.facts import ReleaseFacts
 from dp_spark.report.figures import exact, figures
 
@@ -32,5 +32,5 @@ def _template() -> Template:
         keep_trailing_newline=True,
     )
     environment.filters.update(exact=exact, figures=figures)
-    environment.globals.update(phrases=phrases, picture=picture)
+    environment.globals.update(group_words=group_words, phrases=phrases, picture=picture)
     return environment.get_template(TEMPLATE)

@@ -1,17 +1,21 @@
 """Phrases about facts that console and page share, so that both say the same."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from dp_spark.guarantee import Neighbours
 from dp_spark.release.pricing import Form
-from dp_spark.release.spec import QueryKind
+from dp_spark.report.clamps import BinFacts, ClampFacts
 from dp_spark.report.facts import Amount, CostFacts, ReleaseFacts, SealedRelease
-from dp_spark.report.figures import counted, exact, figures
-from dp_spark.report.groups import GroupFacts
-from dp_spark.report.worth import ClampFacts, QueryFacts, TotalFacts
+from dp_spark.report.figures import counted, exact, figures, listed_names
+from dp_spark.report.group_words import groups, rollup
+from dp_spark.report.totals import TotalFacts
+from dp_spark.report.worth import QueryFacts
 
 NO_LEDGER = "no ledger asked"
-BY_SIZE = "by size"
+BY_SIZE, BY_LEVEL = "by size", "rollup"
+SELECTING = "selecting the groups"
 _NEIGHBOURS = {
     Neighbours.ADD_REMOVE: "added or removed",
     Neighbours.REPLACE: "replaced by those of another; how many units there are is public",
@@ -48,30 +52,42 @@ def promise(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
             "bounds",
             f"of each {facts.unit} at most {facts.bounds.in_words}" if facts.unit_columns else "a row",
         ),
-        *(("values", clamp(each)) for each in facts.clamped),
         ("groups", groups(facts.groups)),
+        *((("rollup", rollup(facts.rollup)),) if facts.rollup else ()),
         ("account", facts.population),
         *(("published", f"to {sink}") for sink in facts.sinks),
+        *_read(facts),
     )
 
 
-def groups(facts: GroupFacts) -> str:
-    """The groups: `1,234 by town; public, from public_file towns.csv, sha256 9f...: a; b, ...`."""
-    by = f"by {', '.join(facts.columns)}; {'' if facts.selected else 'public, '}{facts.source}"
-    if facts.count is None:
-        return by
-    digest = "" if facts.digest is None else f", sha256 {facts.digest}"
-    first = "; ".join(" / ".join(key) for key in facts.first)
-    more = ", ..." if facts.count > len(facts.first) else ""
-    return f"{facts.count:,} {by}{digest}: {first}{more}"
+def _read(facts: ReleaseFacts) -> Iterator[tuple[str, str]]:
+    """The public bounds and bins of columns, each once with the queries that have them."""
+    clamped: dict[ClampFacts, list[str]] = {}
+    for each in facts.clamped:
+        clamped.setdefault(replace(each, query=""), []).append(each.query)
+    for bounds, queries in clamped.items():
+        yield "weights" if bounds.weighs else "values", clamp(replace(bounds, query=listed_names(queries)))
+    binned: dict[BinFacts, list[str]] = {}
+    for of in facts.binned:
+        binned.setdefault(replace(of, query=""), []).append(of.query)
+    for bins, queries in binned.items():
+        yield "bins", in_bins(replace(bins, query=listed_names(queries)))
 
 
 def clamp(clamped: ClampFacts) -> str:
-    """The bounds of a column in one query."""
+    """The bounds of a column in a query, or in queries."""
     low, high = exact(clamped.lower), exact(clamped.upper)
     step = exact(clamped.step)
     what = f"{clamped.column} added up by unit and group, then" if clamped.per_unit else clamped.column
     return f"{clamped.query}: {what} clamped to [{low}, {high}], in steps of {step}"
+
+
+def in_bins(of: BinFacts) -> str:
+    """The bins of a column in a query, or in queries."""
+    if of.lower is None or of.upper is None:
+        return f"{of.query}: {of.column} among {counted(of.bins, 'listed value')}"
+    edges = f"from {exact(of.lower)} to {exact(of.upper)}"
+    return f"{of.query}: {of.column} in {counted(of.bins, 'bin')} {edges}, what lies beyond in the outer ones"
 
 
 def spending(amount: Amount) -> str:
@@ -86,7 +102,7 @@ def useful(query: QueryFacts) -> str:
 
 def useful_unit(query: QueryFacts) -> str:
     """What the size of a useful answer counts."""
-    return "in total" if query.kind == QueryKind.SUM else query.useful.unit
+    return "in total" if query.useful.is_amount else query.useful.unit
 
 
 def compared(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
@@ -97,7 +113,7 @@ def compared(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
     return tuple(
         (
             f"{figures(100 * queries[0].useful.relative_std)} %",
-            f"of {of}: {', '.join(query.name for query in queries)}",
+            f"of {of}: {listed_names([query.name for query in queries])}",
         )
         for of, queries in groups.items()
     )
@@ -106,18 +122,45 @@ def compared(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
 def depending(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
     """The std of the answers that have no constant one, as (what the tables say of it, text)."""
     return tuple(
-        (BY_SIZE, f"{query.name}: std = {query.std_in_words}") for query in facts.queries if query.std is None
+        (BY_LEVEL if query.levels else BY_SIZE, f"{query.name}: std = {query.std_in_words}")
+        for query in facts.queries
+        if query.std is None
     )
 
 
 def total_name(total: TotalFacts) -> str:
-    """A total under the name of its query."""
-    return f"{total.query}: {total.component}"
+    """A total under the name of its query, and of its grouping where that is coarser."""
+    return f"{total.query}: {total.component}" + (f" {total.level}" if total.level else "")
+
+
+def std(query: QueryFacts) -> str:
+    """The std of an answer as a table has it: that of a group where groupings differ."""
+    if query.std is not None:
+        return figures(query.std)
+    return _of_groups(query, query.levels[0].std) if query.levels else BY_SIZE
+
+
+def half_width(query: QueryFacts) -> str:
+    """The half width likewise."""
+    if query.half_width is not None:
+        return figures(query.half_width)
+    return _of_groups(query, query.levels[0].half_width) if query.levels else BY_SIZE
+
+
+def _of_groups(query: QueryFacts, number: float) -> str:
+    return f"<= {figures(number)}" if query.adds_up else figures(number)
+
+
+def uses(total: TotalFacts) -> str:
+    """What a total counts, and which queries share it."""
+    shared = f"; of {listed_names(total.queries)}" if len(total.queries) > 1 else ""
+    return f"{total.counts}{shared}"
 
 
 def moves(total: TotalFacts) -> str:
     """What is priced: by how much neighbours differ in the groups of a total, at worst."""
     step, groups = exact(total.shift), counted(total.cells, "group")
+    groups += f" (all {total.bins:,} cells of one together)" if total.bins > 1 else ""
     match total.form, total.overlap:
         case Form.SPREAD, None:
             return f"{groups}, each by {step}" if total.cells > 1 else f"{groups} by {step}"
@@ -147,11 +190,15 @@ def decision(facts: ReleaseFacts) -> str:
 
 def together(facts: ReleaseFacts) -> str:
     """How the totals share the guarantee."""
-    if len(facts.totals) == 1:
+    selection = facts.groups.selection
+    selecting = None if selection is None else selection.epsilon_alone
+    if len(facts.totals) == 1 and selecting is None:
         return "The one total has the whole guarantee."
-    alone = figures(sum(each.epsilon_alone for each in facts.totals), 3)
+    alone = figures(sum(each.epsilon_alone for each in facts.totals) + (selecting or 0.0), 3)
+    totals = "The total" if len(facts.totals) == 1 else f"All {len(facts.totals):,} totals"
+    beside = "" if selecting is None else " and what selects the groups"
     return (
-        f"All {len(facts.totals)} totals are calibrated together: composed they cost epsilon "
+        f"{totals}{beside} are calibrated together: composed they cost epsilon "
         f"{exact(facts.guarantee.epsilon)} at delta {exact(facts.guarantee.delta)}; alone, at that delta, "
         f"they would cost what stands here, {alone} in all."
     )

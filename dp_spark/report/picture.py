@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from dp_spark.release.spec import QueryKind
 from dp_spark.report import phrases
 from dp_spark.report.facts import CostFacts, ReleaseFacts
 from dp_spark.report.figures import exact, figures
 from dp_spark.report.worth import QueryFacts
 
 WIDTH = 760  # of every picture, in its own units
+MOST_ROWS = 30  # of a ruler; the tables have all
+SELECTION_STYLE = "spent"
 COLOURS = 6  # classes c0 to c5 of the style sheet
 _LABEL_WIDTH = 150
 _RIGHT_MARGIN = 40
@@ -70,16 +71,16 @@ class Ruler:
 
 
 def shared_epsilon(facts: ReleaseFacts) -> tuple[Segment, ...]:
-    """What the totals cost alone as one bar, a segment for each."""
-    whole = sum(each.epsilon_alone for each in facts.totals)
+    """What the totals, and selecting the groups, cost alone as one bar, a segment for each."""
+    alone = [
+        (total_style(i), phrases.total_name(each), each.epsilon_alone) for i, each in enumerate(facts.totals)
+    ]
+    selection = facts.groups.selection
+    if selection is not None and selection.epsilon_alone is not None:
+        alone.append((SELECTION_STYLE, phrases.SELECTING, selection.epsilon_alone))
+    whole = sum(epsilon for *_, epsilon in alone)
     return _bar(
-        (
-            Fraction(each.epsilon_alone / whole),
-            total_style(i),
-            phrases.total_name(each),
-            figures(each.epsilon_alone, 3),
-        )
-        for i, each in enumerate(facts.totals)
+        (Fraction(epsilon / whole), style, name, figures(epsilon, 3)) for style, name, epsilon in alone
     )
 
 
@@ -111,11 +112,14 @@ def band_names() -> tuple[str, ...]:
 
 def rulers(facts: ReleaseFacts) -> tuple[Ruler, ...]:
     """How large a group must be for each query; sums, whose sizes are amounts, on an axis of their own."""
-    sums = [query for query in facts.queries if query.kind == QueryKind.SUM]
-    others = [query for query in facts.queries if query.kind != QueryKind.SUM]
+    noisy = [query for query in facts.queries if query.useful.least > 0]  # a quantile of one bin is constant
+    sums = [query for query in noisy if query.useful.is_amount]
+    others = [query for query in noisy if not query.useful.is_amount]
     captions = ("rows, units or values in the group", "size of the true total of the group")
     return tuple(
-        _ruler(queries, caption) for queries, caption in zip((others, sums), captions, strict=True) if queries
+        _ruler(queries[:MOST_ROWS], caption)
+        for queries, caption in zip((others, sums), captions, strict=True)
+        if queries
     )
 
 
@@ -132,7 +136,7 @@ def _bar(parts: Iterable[tuple[Fraction, str, str, str]]) -> tuple[Segment, ...]
 def _ruler(queries: Sequence[QueryFacts], caption: str) -> Ruler:
     at_whole = {query.name: query.useful.least * query.useful.relative_std for query in queries}
     first = math.floor(math.log10(min(at_whole.values()))) - 1
-    first = max(first, 0) if queries[0].kind != QueryKind.SUM else first  # no group has half a row
+    first = first if queries[0].useful.is_amount else max(first, 0)  # no group has half a row
     last = max(first + 2, math.ceil(math.log10(max(at_whole.values()) / BAND_LIMITS[-1]) + 0.2))
     per_decade = (WIDTH - _LABEL_WIDTH - _RIGHT_MARGIN) / (last - first)
 

@@ -3,9 +3,10 @@
 import math
 
 from dp_spark.guarantee import Every, Neighbours
-from dp_spark.queries import Mean, Sum
 from dp_spark.release.plan import COVERAGE, ReleasePlan
+from dp_spark.report.clamps import value_of, weight_of
 from dp_spark.report.figures import exact, figures
+from dp_spark.report.query_limits import limits_of_queries
 from dp_spark.report.units import bounds_words, rows_of, somebody, unit_words
 
 # The most units of a period that one person can be in one release.
@@ -69,13 +70,19 @@ def _not_the_person(plan: ReleasePlan) -> tuple[str, ...]:
 
 def limits(plan: ReleasePlan) -> tuple[str, ...]:
     """What neither the guarantee nor the intervals cover; only what is true of this plan."""
-    return (*_limits_of_intervals(plan), *_limits_of_rows(plan), *_limits_of_guarantee(plan))
+    return (
+        *_limits_of_intervals(plan),
+        *_limits_of_rows(plan),
+        *limits_of_queries(plan),
+        *_limits_of_guarantee(plan),
+    )
 
 
 def _limits_of_intervals(plan: ReleasePlan) -> tuple[str, ...]:
     unit = plan.spec.unit.protected
     lost = [] if unit.is_row else [f"by using at most {bounds_words(plan.bounds)} of a {unit_words(unit)}"]
-    lost += ["by clamping values, or totals of units, to their bounds"] if _columns(plan) else []
+    clamps = any(value_of(each.query) or weight_of(each.query) for each in plan.queries)
+    lost += ["by clamping values, weights, or totals of units, to their bounds"] if clamps else []
     missing = f" What is lost {', or '.join(lost)}, is not in them." if lost else ""
     return (
         f"Intervals cover the noise alone.{missing}",
@@ -86,18 +93,15 @@ def _limits_of_intervals(plan: ReleasePlan) -> tuple[str, ...]:
 
 def _limits_of_rows(plan: ReleasePlan) -> tuple[str, ...]:
     null = " or ".join(plan.spec.unit.columns)
-    unit = f"their {null} is NULL, or if " if null else ""
     label = plan.spec.groups.null_label
-    group = "NULL or not among the public ones" if label is None else "not among the public ones"
-    texts = [f"Rows count for nothing if {unit}their group is {group}."]
+    groups = (
+        [] if plan.has_other else [f"not among the {'public' if plan.selection is None else 'selected'} ones"]
+    )
+    group = " or ".join([*(["NULL"] if label is None else []), *groups])
+    reasons = [*([f"their {null} is NULL"] if null else []), *([f"their group is {group}"] if group else [])]
+    texts = [f"Rows count for nothing if {', or if '.join(reasons)}."] if reasons else []
     if label is not None:
         texts.append(f"A NULL in a group column counts as {label!r}, like that text itself.")
-    if columns := _columns(plan):
-        names = " or ".join(columns)
-        texts.append(
-            f"In sums and means, a value of {names} that is NULL, NaN or no number counts for nothing; an "
-            "infinite one counts as the bound."
-        )
     return tuple(texts)
 
 
@@ -116,9 +120,3 @@ def _limits_of_guarantee(plan: ReleasePlan) -> tuple[str, ...]:
         "The guarantee is computational: noise comes from a keyed stream, so it holds against everyone who "
         "does not have the key of the release.",
     )
-
-
-def _columns(plan: ReleasePlan) -> tuple[str, ...]:
-    """Columns that sums and means read, once each."""
-    read = (query.query.of.column for query in plan.queries if isinstance(query.query, Sum | Mean))
-    return tuple(dict.fromkeys(read))

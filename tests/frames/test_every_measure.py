@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.collect import collect_totals
-from dp_spark.frames.layout import layout_of
+from dp_spark.frames.needed import layout_of
 from dp_spark.queries import Binning, Bounds, ClampedColumn, Edges, Listed, Measure, MeasureKind, Total
 from dp_spark.release.period import period_window
 from dp_spark.release.plan import PlannedQuery, ReleasePlan
@@ -351,3 +352,15 @@ def test_cells_that_stand_in_rows_of_their_own(spark: SparkSession) -> None:
     assert layout_of(asking(base_plan("row", ()), asked)).width == 1
     check(spark, 8, "person", {"max_groups": 2, "max_rows_per_group": 2}, asked)
     check(spark, 8, "row", {}, asked)
+
+
+@pytest.mark.parametrize(("unit", "exchanges", "hops"), [("person", 2, 2), ("row", 1, 1)])
+def test_whatever_is_asked_costs_no_further_exchange(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], unit: str, exchanges: int, hops: int
+) -> None:
+    bounds = () if unit == "row" else (("max_groups", 2), ("max_rows_per_group", 2))
+    plan, frame = asking(base_plan(unit, bounds), ALL[::4]), spark.createDataFrame([], SCHEMA)
+    window = period_window(None, "2024-01-01")
+    exact_totals(frame, plan=plan, window=window, bounding_key=KEY).explain()
+    shown = capsys.readouterr().out
+    assert (shown.count("Exchange hashpartitioning"), shown.count("MapInArrow")) == (exchanges, hops)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -173,3 +174,36 @@ def test_absent_groups_and_totals_have_noise_of_their_own(plan: ReleasePlan, win
     noise = [each.tolist() for each in noisy_totals(no_rows(plan), plan=plan, window=window, release_key=KEY)]
     assert len({tuple(row) for row in noise}) == len(noise)
     assert all(len(set(row)) > 5 for row in noise)
+
+
+def test_bins_and_coarser_groups_have_noise_of_their_own(window: PeriodWindow) -> None:
+    """And a real text that reads like a total's label is another group than the total."""
+    bins = {"kind": "histogram", "column": "v", "edges": {"start": 0, "stop": 40, "step": 1}}
+    groups = {"public": [["a", "x"], ["a", "all"], ["all", "x"], ["all", "all"]], "total_label": "(all)"}
+    spec = SPEC.model_copy(update={"rollup": (("town",), ())})
+    spec = ReleaseSpec(
+        **{**spec.model_dump(exclude={"groups", "queries"}), "groups": groups},
+        queries=[{"name": "n", "kind": "count"}, {"name": "shape", **bins}],
+    )
+    plan = plan_release(spec)
+    zeros = [
+        np.zeros((len(plan.levels[each.level].keys), each.planned.total.bins), dtype=np.int64).squeeze(
+            axis=() if each.planned.total.bins > 1 else 1
+        )
+        for each in plan.drawn
+    ]
+    noise = noisy_totals(zeros, plan=plan, window=window, release_key=KEY)
+    cells = [tuple(row) for each in noise for row in np.atleast_2d(each.T).tolist() if len(row) > 2]
+    assert len(set(cells)) == len(cells) == 41
+    assert all(len(set(row)) > 1 for row in cells)
+    counts = [each for each, drawn in zip(noise, plan.drawn, strict=True) if drawn.query == "n"]
+    assert len({int(value) for each in counts for value in each}) >= 6
+
+
+def test_two_totals_of_one_label_are_never_drawn(plan: ReleasePlan, window: PeriodWindow) -> None:
+    count = plan.queries[0]
+    (rows,) = count.totals
+    twin = replace(rows, total=replace(rows.total, overlap=rows.total.overlap + 1))
+    broken = replace(plan, queries=(replace(count, totals=(rows, twin)), *plan.queries[1:]))
+    with pytest.raises(RuntimeError, match="same label"):
+        noisy_totals(no_rows(broken), plan=broken, window=window, release_key=KEY)

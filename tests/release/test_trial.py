@@ -11,10 +11,10 @@ from dp_spark.errors import InputRefused, PlanRefused
 from dp_spark.frames.bound import kept_rows
 from dp_spark.frames.identity import identities
 from dp_spark.queries import Bounds, ClampedColumn, Measure, MeasureKind
-from dp_spark.release.planner import plan_release
+from dp_spark.release.planner import level_bounds, plan_release, query_of
 from dp_spark.release.spec import ReleaseSpec
 from dp_spark.release.trial import Sample, Totals, tried_bounds
-from dp_spark.release.trial.grids import around, round_numbers, whole_numbers
+from dp_spark.release.trial.grids import around, common_multiple, round_numbers, whole_numbers
 from dp_spark.release.trial.noise import NoiseSearch
 
 GROUPS, KEYS = 5, 800
@@ -160,7 +160,11 @@ def test_infinite_values_count_as_the_largest_finite_one() -> None:
 )
 def test_noise_is_about_that_of_the_plan(changed: dict[str, Any]) -> None:
     asked = spec(**changed)
-    found = NoiseSearch().stds(asked)
+    needed = [
+        [total for entry in asked.queries for total in query_of(entry, asked).totals(bounds)]
+        for bounds in level_bounds(asked)
+    ]
+    found = NoiseSearch().stds(asked, needed)
     planned = [total for query in plan_release(asked).queries for total in query.totals]
     assert {each.total for each in planned} == set(found)
     for each in planned:
@@ -249,3 +253,5 @@ def test_grids_are_round_and_reach_the_largest() -> None:
     assert around(-0.013) == (Fraction(-15, 1000), Fraction(-12, 1000))
     assert around(9.5) == (8, 10)
     assert round_numbers([0, 173], Fraction(40)) == (0, 120, 160, 200)
+    assert common_multiple([Fraction(1, 4), Fraction(3, 10)]) == Fraction(3, 2)
+    assert common_multiple([]) is None

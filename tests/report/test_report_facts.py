@@ -50,8 +50,10 @@ SCHEMA = {
             "upper": FRACTION,
             "step": FRACTION,
             "per_unit": None,
+            "weighs": None,
         }
     ],
+    "binned": [],
     "groups": {
         "columns": [None],
         "selected": None,
@@ -59,20 +61,25 @@ SCHEMA = {
         "source": None,
         "digest": None,
         "first": [[None]],
+        "selection": None,
     },
+    "rollup": [],
     "coverage": FRACTION,
     "noise": None,
     "decision": {"family": None, "runner_up": None, "ratio": None, "over_floor": None},
     "totals": [
         {
             "query": None,
+            "queries": [None],
             "component": None,
+            "level": None,
             "counts": None,
             "epsilon_alone": None,
             "family": None,
             "sensitivity": FRACTION,
             "sensitivity_all_groups": FRACTION,
             "form": None,
+            "bins": None,
             "cells": None,
             "shift": FRACTION,
             "overlap": None,
@@ -92,8 +99,10 @@ SCHEMA = {
             "std": None,
             "half_width": None,
             "std_in_words": None,
-            "useful": {"relative_std": None, "of": None, "least": None, "unit": None},
+            "useful": {"relative_std": None, "of": None, "least": None, "unit": None, "is_amount": None},
             "references": [],
+            "levels": [],
+            "adds_up": None,
         }
     ],
     "cost": {
@@ -127,7 +136,7 @@ def test_the_keys_of_the_json_are_what_others_read(statement):
 
 def test_a_derived_query_has_reference_sizes(facts):
     (mean,) = [query for query in facts.as_json()["queries"] if query["kind"] == "mean"]
-    assert keys_of(mean["references"]) == [{"size": None, "std": None, "half_width": None}]
+    assert keys_of(mean["references"]) == [{"answer": None, "size": None, "std": None, "half_width": None}]
 
 
 def test_json_survives_a_round_trip(statement):

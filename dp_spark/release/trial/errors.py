@@ -4,11 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from dp_spark.queries import ClampedColumn, Measure, MeasureKind, Total
 from dp_spark.release.asking import query_of
+from dp_spark.release.planner import level_bounds
 from dp_spark.release.spec import ReleaseSpec, contribution_bounds
 from dp_spark.release.trial.noise import NoiseSearch
 from dp_spark.release.trial.sample import Floats, Kept
@@ -45,9 +47,11 @@ def query_errors(
     Raises:
         PlanRefused: the noise cannot be had.
     """
-    stds, bounds = noise.stds(spec), contribution_bounds(spec.unit, spec.bounds)
-    kept, share = totals.kept(bounds)
-    asked = [(entry.name, query_of(entry, spec).totals(bounds)) for entry in spec.queries]
+    kept, share = totals.kept(contribution_bounds(spec.unit, spec.bounds))
+    questions, levels = [query_of(entry, spec) for entry in spec.queries], level_bounds(spec)
+    needed_in = [[each.totals(bounds) for each in questions] for bounds in levels]
+    stds = noise.stds(spec, [list(chain(*each)) for each in needed_in])
+    asked = list(zip((entry.name for entry in spec.queries), needed_in[0], strict=True))
     uses = Counter(total for _, needed in asked for total in needed)
     errors = (
         _error(name, needed, stds, totals, kept)

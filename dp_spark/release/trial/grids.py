@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from fractions import Fraction
-from math import floor, log10
+from math import floor, lcm, log10
 
 _FIRST, _DECADE = (1, 2, 3, 5), (8, 12, 20, 30, 50)
 _ROUND = tuple(Fraction(tenths, 10) for tenths in (10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100))
@@ -23,6 +23,15 @@ def round_numbers(values: Iterable[float], step: Fraction | None) -> tuple[Fract
     if step is not None:
         sides = {near for side in sides for near in (side // step * step, -(-side // step) * step)}
     return tuple(sorted(sides))
+
+
+def common_multiple(steps: Iterable[Fraction]) -> Fraction | None:
+    """The least number that is a multiple of each; None of none."""
+    given = list(steps)
+    if not given:
+        return None
+    parts = lcm(*(step.denominator for step in given))
+    return Fraction(lcm(*(int(step * parts) for step in given)), parts)
 
 
 def around(value: float) -> tuple[Fraction, Fraction]:

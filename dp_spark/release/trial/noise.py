@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from dp_spark.noise import Part, expected_variance
 from dp_spark.queries import Total
-from dp_spark.release.asking import query_of
 from dp_spark.release.deciding import families_of
-from dp_spark.release.planner import level_bounds
 from dp_spark.release.pricing import Form, forms_of, part_of
 from dp_spark.release.spec import ReleaseSpec
 
@@ -22,23 +20,15 @@ class NoiseSearch:
     def __init__(self) -> None:
         self._variances: dict[frozenset[tuple[Part, int]], float] = {}
 
-    def stds(self, spec: ReleaseSpec) -> dict[Total, float]:
-        """The std of each total of the release's own groups, in value.
+    def stds(self, spec: ReleaseSpec, needed: Sequence[Sequence[Total]]) -> dict[Total, float]:
+        """The std of each total of the release's own groups, in value; `needed` has those of each level.
 
         What a selection of private groups takes of the guarantee is left out.
 
         Raises:
             PlanRefused: as in `expected_variance`, or the guarantee comes from the budget.
         """
-        asked = [query_of(entry, spec) for entry in spec.queries]
-        places = list(
-            dict.fromkeys(
-                (level, total)
-                for level, bounds in enumerate(level_bounds(spec))
-                for query in asked
-                for total in query.totals(bounds)
-            )
-        )
+        places = list(dict.fromkeys((level, total) for level, each in enumerate(needed) for total in each))
         forms = [
             [forms_of(total)[-1 if gathered else 0] for _, total in places] for gathered in (False, True)
         ]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dp_spark.errors import InputRefused, PlanRefused
@@ -11,7 +11,13 @@ from dp_spark.release.asking import query_of
 from dp_spark.release.planner import level_bounds
 from dp_spark.release.spec import BoundsSpec, QuerySpec, ReleaseSpec
 from dp_spark.release.trial.errors import QueryError, query_errors
-from dp_spark.release.trial.grids import HIGH_QUANTILES, LOW_QUANTILES, round_numbers, whole_numbers
+from dp_spark.release.trial.grids import (
+    HIGH_QUANTILES,
+    LOW_QUANTILES,
+    common_multiple,
+    round_numbers,
+    whole_numbers,
+)
 from dp_spark.release.trial.noise import NoiseSearch
 from dp_spark.release.trial.sample import Sample
 from dp_spark.release.trial.totals import Totals
@@ -103,7 +109,7 @@ def tried_bounds(spec: ReleaseSpec, sample: Sample) -> Trial:
             way_out="compare groups.public, as texts, with the group columns of the sample",
         )
     search = _Search(spec, sample)
-    places = range(len(clamps_of(spec)))
+    places = range(len(search.clamped))
     best = search.best(search.bounds_on_rows(search.generous()))
     for _ in ("with clamps that cut nothing off", "with clamps that were chosen"):
         for place in places:
@@ -123,33 +129,37 @@ def tried_bounds(spec: ReleaseSpec, sample: Sample) -> Trial:
 
 def clamps_of(spec: ReleaseSpec) -> tuple[Clamped, ...]:
     """The columns of which queries clamp values, or totals of units, in the order of the queries."""
-    found: dict[tuple[str, bool], Clamped] = {}
+    queries: dict[tuple[str, bool], list[str]] = {}
     for entry in spec.queries:
-        of = clamped_by(entry, spec)
+        of = _clamped_by(entry, spec)
         if of is not None:
-            key = of.column, of.per_unit
-            old = found.get(key, Clamped(*key, (), of.lower, of.upper))
-            found[key] = Clamped(
-                *key, (*old.queries, entry.name), min(old.lower, of.lower), max(old.upper, of.upper)
-            )
-    return tuple(found.values())
+            queries.setdefault((of.column, of.per_unit), []).append(entry.name)
+    return tuple(
+        Clamped(*key, tuple(names), *_ends_of(spec, frozenset(names))) for key, names in queries.items()
+    )
 
 
-def clamped_by(entry: QuerySpec, spec: ReleaseSpec) -> ClampedColumn | None:
-    """What the `lower` and `upper` of a query bound; None where it has none."""
-    if not {"lower", "upper"} <= set(type(entry).model_fields):
+def _clamped_by(entry: QuerySpec, spec: ReleaseSpec) -> ClampedColumn | None:
+    """What the `lower` and `upper` of a query bound; None where it has none, or they bound no column."""
+    if not {"column", "lower", "upper"} <= set(type(entry).model_fields):
         return None
     measures = (total.measure for total in query_of(entry, spec).totals(level_bounds(spec)[0]))
     kinds = {MeasureKind.VALUE, MeasureKind.UNIT_VALUE, MeasureKind.CENTRED}
     return next((each.of for each in measures if each.kind in kinds), None)
 
 
+def _ends_of(spec: ReleaseSpec, names: frozenset[str]) -> tuple[Fraction, Fraction]:
+    """The least `lower` and the largest `upper` of these queries."""
+    entries = [dict(each) for each in spec.queries if each.name in names]
+    return min(each["lower"] for each in entries), max(each["upper"] for each in entries)
+
+
 class _Search:
     """Specs that differ in their bounds, and what each comes to; equal ones are looked at once."""
 
     def __init__(self, spec: ReleaseSpec, sample: Sample) -> None:
-        self.spec = spec
-        per_unit = any(each.per_unit for each in clamps_of(spec))
+        self.spec, self.clamped = spec, clamps_of(spec)
+        per_unit = any(each.per_unit for each in self.clamped)
         max_rows = spec.bounds is not None and spec.bounds.max_rows is not None
         self._totals = Totals(sample, apart=per_unit or max_rows)
         self._noise = NoiseSearch()
@@ -166,7 +176,7 @@ class _Search:
             self._made[key] = Tried(
                 bounds.max_groups,
                 bounds.max_rows_per_group,
-                clamps_of(spec),
+                tuple(_as_in(spec, each) for each in self.clamped),
                 kept,
                 errors,
                 _relative(errors, self._written),
@@ -184,9 +194,9 @@ class _Search:
     def generous(self) -> ReleaseSpec:
         """The spec with clamps that cut nothing of the sample off, where that is possible."""
         wide = self.spec
-        for place, of in enumerate(clamps_of(self.spec)):
-            lower, upper = self._ends(of)
-            tried = _with_clamps(wide, place, min(lower[0], upper[-1]), max(lower[0], upper[-1]))
+        for of in self.clamped:
+            lower, upper = self._round_ends(of)
+            tried = _with_clamps(wide, of, min(lower[0], upper[-1]), max(lower[0], upper[-1]))
             if tried is not None and self._is_possible(tried):
                 wide = tried
         return wide
@@ -208,15 +218,16 @@ class _Search:
 
     def clamps(self, spec: ReleaseSpec, place: int) -> list[ReleaseSpec]:
         """The spec as it is, and with every pair of round ends for one column."""
-        lower, upper = self._ends(clamps_of(self.spec)[place])
+        of = self.clamped[place]
+        lower, upper = self._round_ends(of)
         pairs = ((low, high) for low in lower for high in upper if low < high)
-        tried = (_with_clamps(spec, place, *pair) for pair in pairs)
+        tried = (_with_clamps(spec, of, *pair) for pair in pairs)
         return [spec, *(each for each in tried if each is not None)]
 
-    def _ends(self, of: Clamped) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
+    def _round_ends(self, of: Clamped) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
         column = ClampedColumn(of.column, of.lower, of.upper, Fraction(1), of.per_unit)
-        steps = [getattr(each, "step", None) for each in self.spec.queries if each.name in of.queries]
-        step = max(filter(None, steps), default=None)
+        steps = [dict(each).get("step") for each in self.spec.queries if each.name in of.queries]
+        step = common_multiple(step for step in steps if step is not None)
         low, high = (self._totals.quantiles(column, at) for at in (LOW_QUANTILES, HIGH_QUANTILES))
         lower, upper = round_numbers(low, step), round_numbers(high, step)
         zero = Fraction(0)  # a natural end: where all values are on one side it is tried first
@@ -234,13 +245,21 @@ class _Search:
         return True
 
 
-def _with_clamps(spec: ReleaseSpec, place: int, lower: Fraction, upper: Fraction) -> ReleaseSpec | None:
+def _with_clamps(spec: ReleaseSpec, of: Clamped, lower: Fraction, upper: Fraction) -> ReleaseSpec | None:
     """The spec with these ends for one column; None where they leave no range."""
     if lower >= upper:
         return None
-    names, ends = clamps_of(spec)[place].queries, {"lower": lower, "upper": upper}
-    queries = tuple(each.model_copy(update=ends) if each.name in names else each for each in spec.queries)
+    ends = {"lower": lower, "upper": upper}
+    queries = tuple(
+        each.model_copy(update=ends) if each.name in of.queries else each for each in spec.queries
+    )
     return spec.model_copy(update={"queries": queries})
+
+
+def _as_in(spec: ReleaseSpec, of: Clamped) -> Clamped:
+    """The same column with the ends that a spec has."""
+    lower, upper = _ends_of(spec, frozenset(of.queries))
+    return replace(of, lower=lower, upper=upper)
 
 
 def _relative(errors: Sequence[QueryError], written: Sequence[QueryError]) -> float:
