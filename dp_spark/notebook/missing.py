@@ -13,7 +13,7 @@ _SAID_BY = {
         "which groups are released",
         ".groups_in_file(...), .groups_in_table(...), .groups_selected(...), or public=[...]",
     ),
-    "queries": ("what it asks", '.count("visits"), .ids(...), .sum(...) or .mean(...)'),
+    "queries": ("what it asks", '.count("visits"), .ids(...), .mean(...), .quantiles(...) or another kind'),
     "guarantee": ("how well it protects", '.guaranteed(epsilon=1, delta="1e-6")'),
     "budget": ("whose budget pays", '.paid_by("population")'),
     "publish": ("where it goes", '.published(parquet="out/visits")'),

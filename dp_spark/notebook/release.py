@@ -4,27 +4,25 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from dp_spark.errors import SetupRefused, SpecRefused
+from dp_spark.notebook import asking, choosing, grouping
 from dp_spark.notebook.explanation import Explanation, explained
 from dp_spark.notebook.missing import missing, require_complete
+from dp_spark.notebook.words import Number
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.planner import plan_release
 from dp_spark.release.profile import Profile, load_profile
-from dp_spark.release.spec import FROM_BUDGET, AsOf, ReleaseSpec, load_spec, parse_spec, spec_yaml
+from dp_spark.release.spec import FROM_BUDGET, ReleaseSpec, load_spec, parse_spec, spec_yaml
 from dp_spark.report import RunResult
 
 if TYPE_CHECKING:  # nothing but `run` needs Spark
     from pyspark.sql import DataFrame, SparkSession
 
-Number: TypeAlias = int | float | str | Decimal | Fraction
 Chosen: TypeAlias = Profile | str | os.PathLike[str] | None
-Public: TypeAlias = list[Any] | tuple[Any, ...] | Mapping[str, Any]
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -110,137 +108,30 @@ class Release:
         bounds = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group, "max_rows": max_rows}
         return self._with("bounds", {key: each for key, each in bounds.items() if each is not None})
 
-    def reading(
-        self, *, parquet: str | os.PathLike[str] | None = None, csv: str | os.PathLike[str] | None = None
-    ) -> Self:
-        """Read the rows from a path, so that `run` needs no frame."""
-        given = {form: path for form, path in {"parquet": parquet, "csv": csv}.items() if path is not None}
-        if len(given) != 1:
-            way_out = 'write .reading(parquet="data/visits"), or csv'
-            raise SpecRefused(
-                "spec_invalid", f"reading is given {len(given)} paths, not one", way_out=way_out
-            )
-        ((form, path),) = given.items()
-        return self._with("input", {"format": form, "path": path})
+    reading = choosing.reading
+    period = choosing.period
+    where = choosing.where
+    derived = choosing.derived
 
-    def period(self, column: str, *, every: str, timezone: str = "UTC") -> Self:
-        """Release one period at a time: the rows whose date lies in that of `run`'s key.
+    grouped_by = grouping.grouped_by
+    groups_in_file = grouping.groups_in_file
+    groups_in_table = grouping.groups_in_table
+    groups_selected = grouping.groups_selected
+    rolled_up = grouping.rolled_up
+    labelled = grouping.labelled
 
-        Args:
-            column: a date, timestamp, or text that begins with YYYY-MM-DD.
-            every: `day`, `week` (from Monday) or `month`.
-            timezone: IANA name; whose midnight ends a day, for timestamps.
-        """
-        return self._with("period", {"column": column, "every": every, "timezone": timezone})
-
-    def where(self, sql: str) -> Self:
-        """Count only rows for which a Spark SQL condition is true; a second one narrows the first."""
-        narrowed = self._with("where", sql)
-        return (
-            self._with("where", f"({self.parts['where']}) AND ({sql})") if "where" in self.parts else narrowed
-        )
-
-    def derived(self, name: str, sql: str, *, default: Number | bool) -> Self:
-        """Add a column that Spark SQL computes from the others of its row.
-
-        Args:
-            name: of the new column.
-            sql: an expression of the list in docs/spec.md.
-            default: of the expression's kind; stands where it gives NULL or NaN.
-        """
-        return self._added("derive", {"name": name, "sql": sql, "default": default})
-
-    def grouped_by(self, *columns: str, public: Public | None = None) -> Self:
-        """Answer for every group; for every public one, whether it has rows or not.
-
-        Args:
-            columns: what makes a group; compared and released as text.
-            public: its values, as texts; of several columns a list of lists, or `{column: [values], ...}`
-                for all combinations, where `{column: {"file": path}}` takes the values of a file's column.
-                Without it, `groups_in_file`, `groups_in_table` or `groups_selected` say which groups.
-        """
-        grouped = self._with("group_by", list(columns))
-        return grouped if public is None else grouped._from_source("public", public)
-
-    def groups_in_file(self, path: str | os.PathLike[str]) -> Self:
-        """Take the groups from a public file: CSV with a header line, or Parquet; read before the charge."""
-        return self._from_source("public_file", path)
-
-    def groups_in_table(
-        self, table: str, *, valid_from: str | None = None, valid_to: str | None = None
-    ) -> Self:
-        """Take the groups from a public table or view of the Spark catalog; read before the charge.
-
-        Args:
-            table: its name.
-            valid_from: column of the first day that a row is valid; only rows that are valid at the end of
-                the period count then.
-            valid_to: column of the first day that it is valid no more; NULL has no end.
-        """
-        written = {"table": table, "valid_from": valid_from, "valid_to": valid_to}
-        as_of = {} if valid_from is None else {"as_of": AsOf.PERIOD_END}
-        given = {key: each for key, each in written.items() if each is not None}
-        return self._from_source("public_table", given | as_of)
-
-    def groups_selected(self, by: str = "optimal", *, min_units: int = 1, other: bool = False) -> Self:
-        """Have the release select its groups, at a price: those that enough units have.
-
-        Args:
-            by: `optimal` (the most groups that the guarantee allows), or `threshold` on the noisy `ids`.
-            min_units: fewer units than this are never enough.
-            other: release the rows of all other groups together, as one.
-        """
-        return self._from_source("private", {"select": by, "min_units": min_units, "other": other})
-
-    def labelled(
-        self, *, null: str | None = None, total: str | None = None, other: str | None = None
-    ) -> Self:
-        """Name, after the groups are said, what has no value of its own in a group column.
-
-        Args:
-            null: a NULL counts as this text, and is one group with it; else its row is of no public group.
-            total: shown in columns that are rolled up; else `(all)`.
-            other: shown for the rows of groups that are not selected; else `(other)`.
-        """
-        written = {"null_label": null, "total_label": total, "other_label": other}
-        labels = {key: each for key, each in written.items() if each is not None}
-        return self._with("groups", {**self._groups(), **labels})
-
-    def count(self, name: str) -> Self:
-        """Ask for the number of rows."""
-        return self._added("queries", {"name": name, "kind": "count"})
-
-    def ids(self, name: str) -> Self:
-        """Ask for the number of distinct units."""
-        return self._added("queries", {"name": name, "kind": "ids"})
-
-    def sum(
-        self,
-        name: str,
-        column: str,
-        *,
-        lower: Number,
-        upper: Number,
-        step: Number | None = None,
-        clamp: str = "row",
-    ) -> Self:
-        """Ask for the sum of a column.
-
-        Args:
-            name: of the column that is released.
-            column: a number, or a text that is read as one; NULL and NaN count for nothing.
-            lower: values below count as it; in the column's unit, from public knowledge.
-            upper: values above count as it.
-            step: values are rounded to it; else to a thousandth of the range, or finer.
-            clamp: what the bounds hold for: each `row`, or the sum of a `unit`'s rows in a group.
-        """
-        return self._ask("sum", name, column, lower=lower, upper=upper, step=step, clamp=clamp)
-
-    def mean(
-        self, name: str, column: str, *, lower: Number, upper: Number, step: Number | None = None
-    ) -> Self:
-        """Ask for the mean of a column; arguments as those of `sum`."""
-        return self._ask("mean", name, column, lower=lower, upper=upper, step=step)
+    count = asking.ask_count
+    ids = asking.ask_ids
+    sum = asking.ask_sum
+    mean = asking.ask_mean
+    variance = asking.ask_variance
+    std = asking.ask_std
+    distinct = asking.ask_distinct
+    histogram = asking.ask_histogram
+    quantiles = asking.ask_quantiles
+    min = asking.ask_min
+    max = asking.ask_max
+    ratio = asking.ask_ratio
 
     def guaranteed(self, *, epsilon: Number, delta: Number) -> Self:
         """Promise (epsilon, delta) for one release: 0 < epsilon <= 100, 0 < delta <= 0.1."""
@@ -375,19 +266,6 @@ class Release:
 
     def _added(self, key: str, written: object) -> Self:
         return self._with(key, [*self.parts.get(key, ()), written])
-
-    def _groups(self) -> Mapping[str, object]:
-        """What is said of groups so far."""
-        return self.parts["groups"].written() if "groups" in self.parts else {}
-
-    def _from_source(self, source: str, written: object) -> Self:
-        """Groups from this source instead of another; labels stay."""
-        labels = {key: each for key, each in self._groups().items() if key.endswith("_label")}
-        return self._with("groups", {**labels, source: written})
-
-    def _ask(self, kind: str, name: str, column: str, **settings: object) -> Self:
-        given = {key: each for key, each in settings.items() if each is not None}
-        return self._added("queries", {"name": name, "kind": kind, "column": column, **given})
 
 
 def _profile(chosen: Chosen) -> Profile:

@@ -97,6 +97,27 @@ def test_a_frame_is_released_once_and_served_again(
     assert first.statement.is_file()
 
 
+def test_bins_quantiles_and_totals_of_all_groups_are_released_by_their_words(
+    ledger: Path, spark: SparkSession, frame: DataFrame
+) -> None:
+    """Every bin has a column, quantiles are in the order of their shares and within the edges."""
+    edges = {"start": 0, "stop": 80, "step": 20}
+    asked = (
+        release()
+        .histogram("bin", "euros", edges=edges)
+        .quantiles("euro", "euros", edges=edges, at=["0.25", "0.75"], weight={"column": "euros", "upper": 70})
+        .rolled_up([])
+        .run(spark, frame, key=KEY)
+    )
+    table = asked.to_pandas()
+    assert sorted(table["town"]) == ["(all)", "a", "b", "nobody"]
+    assert {f"bin_{place}" for place in (1, 2, 3, 4)} < set(table) >= {"euro_p25_low", "euro_p75_high"}
+    assert "bin_5" not in table
+    assert (table["euro_p25"] <= table["euro_p75"]).all()
+    assert table[["euro_p25_low", "euro_p75_high"]].stack().between(0, 80).all()
+    assert (asked.charged, spent(ledger)) == (PrivacyGuarantee(Fraction(1), Fraction(1, 10**6)), 1)
+
+
 def test_a_result_tells_charge_and_places_and_no_row(
     ledger: Path, spark: SparkSession, frame: DataFrame
 ) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dp_spark import Release
 from dp_spark.errors import SpecRefused
-from dp_spark.release.spec import ReleaseSpec, parse_spec
+from dp_spark.release.spec import QueryKind, ReleaseSpec, parse_spec
 
 YAML = """
 release: visits
@@ -22,6 +22,7 @@ unit: {columns: [household, person], on_null: drop, per: day}
 neighbours: replace
 bounds: {max_groups: 5, max_rows_per_group: 3, max_rows: 9}
 group_by: [place, hour]
+rollup: [[place], []]
 groups: {public: {place: [a, b], hour: ["08", "09"]}}
 guarantee: {epsilon: 1/3, delta: 1e-6}
 queries:
@@ -29,6 +30,7 @@ queries:
   - {name: spent, kind: sum, column: euros, lower: 0, upper: 100, step: 0.5, clamp: unit}
   - {name: price, kind: mean, column: euros, lower: 0, upper: 100}
   - {name: people, kind: ids}
+  - {name: each, kind: ratio, numerator: spent, denominator: people, lower: 0, upper: 50}
 noise: {subbotin: 1.5}
 budget: {population: town_people}
 publish: [{sink: parquet, path: out/visits}]
@@ -46,10 +48,12 @@ def whole() -> Release:
         .neighbours("replace")
         .bounded(max_groups=5, max_rows_per_group=3, max_rows=9)
         .grouped_by("place", "hour", public={"place": ["a", "b"], "hour": ["08", "09"]})
+        .rolled_up(["place"], [])
         .count("visits")
         .sum("spent", "euros", lower=0, upper=100, step="0.5", clamp="unit")
         .mean("price", "euros", lower=0, upper=100)
         .ids("people")
+        .ratio("each", "spent", "people", lower=0, upper=50)
         .guaranteed(epsilon="1/3", delta="1e-6")
         .noise({"subbotin": "1.5"})
         .paid_by("town_people")
@@ -134,6 +138,99 @@ def test_every_source_of_groups_has_its_word(say: Any, written: str) -> None:
     assert say(small()).spec.digest == parse_spec(yaml).digest != small().spec.digest
 
 
+WEIGHT = {"column": "w", "upper": 10, "step": "0.5"}
+WEIGHTED = "weight: {column: w, upper: 10, step: 0.5}"
+ASKED: list[tuple[str, Any, str]] = [
+    ("count", lambda it: it.count("q", "v"), "column: v"),
+    ("count", lambda it: it.count("q", weight=WEIGHT), WEIGHTED),
+    ("ids", lambda it: it.ids("q"), ""),
+    ("sum", lambda it: it.sum("q", "v", lower=-1, upper=2), "column: v, lower: -1, upper: 2"),
+    (
+        "sum",
+        lambda it: it.sum("q", "v", lower=0, upper=2, step=1, weight=WEIGHT),
+        f"column: v, lower: 0, upper: 2, step: 1, {WEIGHTED}",
+    ),
+    ("mean", lambda it: it.mean("q", "v", lower=0, upper=2), "column: v, lower: 0, upper: 2"),
+    (
+        "mean",
+        lambda it: it.mean("q", "v", lower=0, upper=2, weight=WEIGHT),
+        f"column: v, lower: 0, upper: 2, {WEIGHTED}",
+    ),
+    (
+        "variance",
+        lambda it: it.variance("q", "v", lower=0, upper=2, step=1, weight=WEIGHT),
+        f"column: v, lower: 0, upper: 2, step: 1, {WEIGHTED}",
+    ),
+    (
+        "std",
+        lambda it: it.std("q", "v", lower=0, upper=2, step=1, weight=WEIGHT),
+        f"column: v, lower: 0, upper: 2, step: 1, {WEIGHTED}",
+    ),
+    ("distinct", lambda it: it.distinct("q", "v", values=["b", "a"]), "column: v, values: [a, b]"),
+    ("histogram", lambda it: it.histogram("q", "v", edges=[0, "0.5", 2]), "column: v, edges: [0, 0.5, 2]"),
+    (
+        "histogram",
+        lambda it: it.histogram("q", "v", edges={"start": 0, "stop": 9, "step": 3}, weight=WEIGHT),
+        f"column: v, edges: [0, 3, 6, 9], {WEIGHTED}",
+    ),
+    (
+        "quantiles",
+        lambda it: it.quantiles("q", "v", edges=(0, 1), at=[0.5, "0.9"], weight=WEIGHT),
+        f"column: v, edges: [0, 1], at: [0.5, 0.9], {WEIGHTED}",
+    ),
+    (
+        "quantiles",
+        lambda it: it.quantiles("q", "v", edges=[0, 1], at=0.5),
+        "column: v, edges: [0, 1], at: [0.5]",
+    ),
+    ("min", lambda it: it.min("q", "v", edges=[0, 1]), "column: v, edges: [0, 1]"),
+    (
+        "min",
+        lambda it: it.min("q", "v", edges=[0, 1], at="0.05", weight=WEIGHT),
+        f"column: v, edges: [0, 1], at: 0.05, {WEIGHTED}",
+    ),
+    ("max", lambda it: it.max("q", "v", edges=[0, 1]), "column: v, edges: [0, 1]"),
+    (
+        "max",
+        lambda it: it.max("q", "v", edges=[0, 1], at="0.95", weight=WEIGHT),
+        f"column: v, edges: [0, 1], at: 0.95, {WEIGHTED}",
+    ),
+    (
+        "ratio",
+        lambda it: it.ids("people").ratio("q", "visits", "people", lower=0, upper=9),
+        "numerator: visits, denominator: people, lower: 0, upper: 9",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ask", "written"), ASKED, ids=[f"{i}-{each[0]}" for i, each in enumerate(ASKED)]
+)
+def test_every_question_has_its_word(kind: str, ask: Any, written: str) -> None:
+    said = ask(small())
+    others = [f"{{name: {each.name}, kind: {each.kind}}}" for each in said.spec.queries[:-1]]
+    query = f"{{name: q, kind: {kind}{', ' if written else ''}{written}}}"
+    keys = [
+        line
+        for line in small().to_yaml().splitlines()
+        if not line.startswith(("queries:", "  - {name: visits"))
+    ]
+    yaml = "\n".join([*keys, f"queries: [{', '.join([*others, query])}]"])
+    assert said.spec.digest == parse_spec(yaml).digest
+
+
+def test_every_kind_of_query_is_asked_by_a_word_of_its_name() -> None:
+    assert {kind for kind, _, _ in ASKED} == set(QueryKind)
+    assert all(callable(getattr(Release, kind)) for kind in QueryKind)
+
+
+def test_coarser_groups_have_their_word_and_are_never_missing() -> None:
+    both = small().grouped_by("place", "hour", public=[["a", "1"]])
+    assert both.rolled_up(["hour"], []).spec.rollup == (("hour",), ())
+    assert both.rolled_up(["hour"]).rolled_up([]).spec.rollup == ((),)
+    assert "coarser" not in repr(Release.named("visits").grouped_by("place", public=["a"]))
+
+
 def test_groups_that_nobody_has_named_are_missing() -> None:
     begun = Release.named("visits").grouped_by("place")
     assert "# not said yet: which groups are released: .groups_in_file(" in repr(begun)
@@ -169,9 +266,16 @@ def test_a_release_of_rows_needs_no_bounds() -> None:
         (lambda: small().of_units("p", per="year"), "unit.per = 'year': is not known"),
         (lambda: small().grouped_by("place", public=["a", "a"]), "is listed twice"),
         (lambda: small().reading(), "reading is given 0 paths"),
+        (lambda: small().rolled_up("place"), "rollup[0] = 'place': is not a list of columns"),
+        (lambda: small().histogram("h", "v", edges=[1, 0]), "queries[1].edges[1] = 0: is not above the edge"),
+        (lambda: small().quantiles("h", "v", edges=[0, 1], at=[]), "queries[1].at = []: is an empty list"),
+        (lambda: small().max("h", "v", edges=[0, 1], at=0.1), "stands for the maximum"),
+        (lambda: small().count("c", "v", weight=WEIGHT), "weight = 'w': does not go with column"),
+        (lambda: small().distinct("d", "v", values=["a", "a"]), "is listed twice"),
+        (lambda: small().mean("m", "v", lower=0, upper=1, weight={"upper": 1}), "missing key 'column'"),
         (lambda: Release("visits.yaml"), "Release.read(PATH)"),  # type: ignore[arg-type]
     ],
-    ids=range(11),
+    ids=range(18),
 )
 def test_a_wrong_word_is_refused_as_it_is_said(say: Any, told: str) -> None:
     with pytest.raises(SpecRefused) as refusal:
@@ -179,9 +283,23 @@ def test_a_wrong_word_is_refused_as_it_is_said(say: Any, told: str) -> None:
     assert told in str(refusal.value)
 
 
-def test_words_that_do_not_go_together_are_refused_when_the_spec_is_asked_for() -> None:
-    with pytest.raises(SpecRefused, match="would write the column"):
-        _ = small().count("visits").spec
+@pytest.mark.parametrize(
+    ("say", "told"),
+    [
+        (lambda: small().count("visits"), "would write the column"),
+        (
+            lambda: small().ratio("r", "visits", "peeple", lower=0, upper=1),
+            "denominator = 'peeple': names no query",
+        ),
+        (lambda: small().rolled_up(["town"]), "rollup[0] = 'town': is no column of group_by"),
+    ],
+    ids=range(3),
+)
+def test_words_that_do_not_go_together_are_refused_when_the_spec_is_asked_for(say: Any, told: str) -> None:
+    together = say()
+    with pytest.raises(SpecRefused) as refusal:
+        _ = together.spec
+    assert told in str(refusal.value)
 
 
 def test_a_release_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,6 +343,9 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min
     lambda text: __import__("unicodedata").is_normalized("NFC", text)
 )
 NUMBERS = st.fractions(min_value=Fraction(1, 10**9), max_value=100)
+EDGES = st.lists(st.integers(-1000, 1000), min_size=2, max_size=6, unique=True).map(sorted) | st.integers(
+    1, 50
+).map(lambda bins: {"start": -1, "stop": -1 + Fraction(bins, 4), "step": "0.25"})
 
 
 @st.composite
@@ -267,6 +388,14 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
         spec["period"] = {"column": draw(NAMES), "every": period, "timezone": "Asia/Tokyo"}
     if draw(st.booleans()):
         spec["input"] = {"format": draw(st.sampled_from(["parquet", "csv"])), "path": "in/" + draw(NAMES)}
+    countable = [each["name"] for each in spec["queries"] if each["kind"] in ("count", "ids", "sum")]
+    if len(countable) > 1 and draw(st.booleans()):
+        named = {"numerator": countable[0], "denominator": countable[-1]}
+        spec["queries"].append(
+            {"name": "ratio", "kind": "ratio", **named, "lower": -1, "upper": Fraction(1, 2)}
+        )
+    if len(columns) > 1 and draw(st.booleans()):
+        spec["rollup"] = draw(st.sampled_from([[[]], [columns[:1], []], [columns[1:]]]))
     if draw(st.booleans()):
         spec["neighbours"] = draw(st.sampled_from(["add_remove", "replace"]))
     if draw(st.booleans()):
@@ -280,16 +409,31 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def queries(draw: st.DrawFn, name: str, of_rows: bool) -> dict[str, Any]:
-    kind = draw(st.sampled_from(["count", "ids", "sum", "mean"]))
-    if kind in ("count", "ids"):
-        return {"name": name, "kind": kind}
+    kind = draw(st.sampled_from([str(each) for each in QueryKind if each != QueryKind.RATIO]))
+    about = {"name": name, "kind": kind}
+    column = {"column": draw(NAMES)}
+    weight = {"weight": {"column": draw(NAMES), "upper": draw(st.integers(1, 99)), "step": Fraction(1, 2)}}
+    weighed = weight if draw(st.booleans()) else {}
+    match kind:
+        case "count":
+            return {**about, **draw(st.sampled_from([{}, column, weight]))}
+        case "ids":
+            return about
+        case "distinct":
+            return {**about, **column, "values": draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))}
+        case "histogram" | "quantiles" | "min" | "max":
+            shares = {"quantiles": [Fraction(1, 8), "0.9"], "min": Fraction(1, 4), "max": "0.999"}
+            said_at = kind in shares and (kind == "quantiles" or draw(st.booleans()))
+            at = {"at": shares[kind]} if said_at else {}
+            return {**about, **column, **weighed, "edges": draw(EDGES), **at}
     step = draw(st.sampled_from([Fraction(1, 8), Fraction(1), Fraction(1, 10**6)]))
     lower, width = draw(st.integers(-1000, 1000)), draw(st.integers(1, 1000))
     bounds = {"lower": lower * step, "upper": (lower + width) * step}
     more = {"step": step} if draw(st.booleans()) else {}
     if kind == "sum" and not of_rows:
         more["clamp"] = draw(st.sampled_from(["row", "unit"]))
-    return {"name": name, "kind": kind, "column": draw(NAMES), **bounds, **more}
+    weighed = weighed if more.get("clamp") != "unit" else {}
+    return {**about, **column, **bounds, **more, **weighed}
 
 
 def said(spec: dict[str, Any]) -> Release:
@@ -309,6 +453,8 @@ def said(spec: dict[str, Any]) -> Release:
         release = release.published(parquet=sink["path"])
     for name, derived in spec.get("derive", {}).items():
         release = release.derived(name, **derived)
+    if "rollup" in spec:
+        release = release.rolled_up(*spec["rollup"])
     if "bounds" in spec:
         release = release.bounded(**spec["bounds"])
     if "period" in spec:

@@ -1,0 +1,52 @@
+"""The words about rows: where they are and which count; functions that `Release` has as its methods."""
+
+import os
+
+from dp_spark.errors import SpecRefused
+from dp_spark.notebook.words import Number, R
+
+
+def reading(
+    release: R, *, parquet: str | os.PathLike[str] | None = None, csv: str | os.PathLike[str] | None = None
+) -> R:
+    """Read the rows from a path, so that `run` needs no frame."""
+    given = {form: path for form, path in {"parquet": parquet, "csv": csv}.items() if path is not None}
+    if len(given) != 1:
+        way_out = 'write .reading(parquet="data/visits"), or csv'
+        raise SpecRefused("spec_invalid", f"reading is given {len(given)} paths, not one", way_out=way_out)
+    ((form, path),) = given.items()
+    return release._with("input", {"format": form, "path": path})
+
+
+def period(release: R, column: str, *, every: str, timezone: str = "UTC") -> R:
+    """Release one period at a time: the rows whose date lies in that of `run`'s key.
+
+    Args:
+        release: what is said so far.
+        column: a date, timestamp, or text that begins with YYYY-MM-DD.
+        every: `day`, `week` (from Monday) or `month`.
+        timezone: IANA name; whose midnight ends a day, for timestamps.
+    """
+    return release._with("period", {"column": column, "every": every, "timezone": timezone})
+
+
+def where(release: R, sql: str) -> R:
+    """Count only rows for which a Spark SQL condition is true; a second one narrows the first."""
+    narrowed = release._with("where", sql)
+    return (
+        release._with("where", f"({release.parts['where']}) AND ({sql})")
+        if "where" in release.parts
+        else narrowed
+    )
+
+
+def derived(release: R, name: str, sql: str, *, default: Number | bool) -> R:
+    """Add a column that Spark SQL computes from the others of its row.
+
+    Args:
+        release: what is said so far.
+        name: of the new column.
+        sql: an expression of the list in docs/spec.md.
+        default: of the expression's kind; stands where it gives NULL or NaN.
+    """
+    return release._added("derive", {"name": name, "sql": sql, "default": default})
