@@ -1,4 +1,4 @@
-"""What Great Expectations cannot say about a release: exact Arrow types, grids, public groups.
+"""What Great Expectations cannot say about a release: exact Arrow types, grids, groups, all columns at once.
 
 Importing this module registers the expectations and their metrics.
 """
@@ -21,10 +21,12 @@ from great_expectations.expectations.metrics.metric_provider import metric_value
 from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
 
 from dp_spark.checks.grid import are_multiples
+from dp_spark.checks.promises import PromiseKind, all_are_kept, arrow_of
 from dp_spark.publish import artefact_digest
 
 _MULTIPLES = "column_values.dp_spark_multiples"
 _GROUPS = "table.dp_spark_groups_digest"
+_KEPT = "table.dp_spark_promises_kept"
 
 
 class ExpectColumnArrowTypeToBe(ExpectColumnTypeToBe):
@@ -42,7 +44,7 @@ class ColumnValuesMultiples(ColumnMapMetricProvider):
 
     @column_condition_partial(engine=PandasExecutionEngine)
     def _pandas(cls, column: pd.Series, grid: str, **kwargs: object) -> pd.Series:  # noqa: N805
-        return pd.Series(are_multiples(_arrow(column), Fraction(grid)), index=column.index)
+        return pd.Series(are_multiples(arrow_of(column), Fraction(grid)), index=column.index)
 
 
 class ExpectColumnValuesToBeMultiples(ColumnMapExpectation):
@@ -71,7 +73,7 @@ class TableGroupsDigest(TableMetricProvider):
     ) -> str:
         frame, _, _ = execution_engine.get_compute_domain(metric_domain_kwargs, domain_type="table")
         names = metric_value_kwargs["column_list"]
-        return artefact_digest(pa.table({name: _arrow(frame[name]) for name in names}))
+        return artefact_digest(pa.table({name: arrow_of(frame[name]) for name in names}))
 
 
 class ExpectTableGroupsToBe(BatchExpectation):
@@ -92,7 +94,42 @@ class ExpectTableGroupsToBe(BatchExpectation):
         return {"success": metrics[_GROUPS] == self.digest, "result": {}}
 
 
-def _arrow(column: pd.Series) -> "pa.Array[Any]":
-    """The column's own Arrow data, in one chunk."""
-    array = pa.array(column)
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+class TablePromisesKept(TableMetricProvider):
+    """Whether all promises of one kind are kept."""
+
+    metric_name = _KEPT
+    value_keys = ("kind", "promises")
+
+    @metric_value(engine=PandasExecutionEngine)
+    def _pandas(
+        cls,  # noqa: N805
+        execution_engine: PandasExecutionEngine,
+        metric_domain_kwargs: dict[str, Any],
+        metric_value_kwargs: dict[str, Any],
+        metrics: dict[str, Any],
+        runtime_configuration: dict[str, Any],
+    ) -> bool:
+        frame, _, _ = execution_engine.get_compute_domain(metric_domain_kwargs, domain_type="table")
+        values = metric_value_kwargs
+        return all_are_kept(frame, PromiseKind(values["kind"]), values["promises"])
+
+
+class ExpectTablePromisesToBeKept(BatchExpectation):
+    """The table keeps all `promises` of one kind.
+
+    They are one text, for Great Expectations walks through lists dozens of times.
+    """
+
+    metric_dependencies: ClassVar[tuple[str, ...]] = (_KEPT,)
+    success_keys: ClassVar[tuple[str, ...]] = ("kind", "promises")
+    args_keys: ClassVar[tuple[str, ...]] = ("kind", "promises")
+    kind: str
+    promises: str
+
+    def _validate(
+        self,
+        metrics: dict[str, Any],
+        runtime_configuration: dict[str, Any] | None = None,
+        execution_engine: object = None,
+    ) -> dict[str, Any]:
+        return {"success": metrics[_KEPT], "result": {}}

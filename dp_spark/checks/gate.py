@@ -3,14 +3,16 @@
 import logging
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyarrow as pa
 
+from dp_spark.checks.promises import Promise, broken, promises_of
 from dp_spark.errors import SetupRefused
 from dp_spark.release.plan import ReleasePlan
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from great_expectations.core.expectation_validation_result import ExpectationSuiteValidationResult
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
-_COLUMN_KEYS = ("column", "column_A", "column_B")
+_SUBJECT_KEYS = ("column", "column_A", "column_B", "kind")
+# Great Expectations takes milliseconds for each expectation of a column, and so many columns show a cause.
+_MOST_COLUMNS = 60
 
 
 def check_artefact(
@@ -27,37 +31,68 @@ def check_artefact(
 ) -> tuple[str, ...]:
     """The expectations that `table` does not meet, as name(column); () lets it pass.
 
-    An expectation that could not be evaluated is not met. No text holds a cell's value.
+    The table is looked at as a whole. Only if that shows a fault, columns at fault are looked at one by one,
+    the first _MOST_COLUMNS of them; the others are counted. An expectation that could not be evaluated is not
+    met. No text holds a cell's value.
 
     Raises:
         SetupRefused: Great Expectations cannot be imported in this process.
     """
+    promises = promises_of(plan, release_id=release_id, period_start=period_start)
     with _quiet():
-        suite = _suite(plan, release_id, period_start)
+        suites = _suites()
+        whole = suites.table_suite(plan, promises)
         try:
-            result = _validated(table, suite)
+            frame = table.to_pandas(types_mapper=pd.ArrowDtype)
+            unmet = _unmet(frame, whole)
+            return _in_detail(frame, unmet, promises) if unmet else ()
         except Exception as error:  # noqa: BLE001  # its text may hold cells; whatever it is, the gate holds
             return (f"evaluation of the suite: {type(error).__name__}",)
-    met = {_description(each.expectation_config) for each in result.results if each.success}
-    met -= {_description(each.expectation_config) for each in result.results if not each.success}
-    expected = map(_description, suite.expectation_configurations)
-    return tuple(description for description in expected if description not in met)
 
 
-def _suite(plan: ReleasePlan, release_id: str, period_start: date) -> "ExpectationSuite":
+def _in_detail(
+    frame: pd.DataFrame, unmet: "Sequence[ExpectationConfiguration]", promises: Sequence[Promise]
+) -> tuple[str, ...]:
+    """The unmet expectations of a table, those of promises as the expectations of columns that show them."""
+    kinds = {each.kwargs.get("kind") for each in unmet}
+    suspected = _columns(broken(frame, promises)) or _columns(each for each in promises if each.kind in kinds)
+    shown = set(suspected[:_MOST_COLUMNS])
+    doubted = [each for each in promises if shown.intersection(each.columns)]
+    of_table = [each for each in unmet if "kind" not in each.kwargs]
+    of_columns = _unmet(frame, _suites().column_suite(doubted)) if doubted else []
+    further = len(suspected) - len(shown)
+    return (
+        *map(_description, [*of_table, *of_columns] or unmet),
+        *([f"{further} more columns at fault"] if further else []),
+    )
+
+
+def _columns(promises: Iterable[Promise]) -> list[str]:
+    return list(dict.fromkeys(column for each in promises for column in each.columns))
+
+
+def _suites() -> ModuleType:
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     try:
-        from dp_spark.checks.suite import release_suite  # noqa: PLC0415  # Great Expectations takes seconds
+        from dp_spark.checks import suite  # noqa: PLC0415  # Great Expectations takes seconds
     except SystemExit:  # with status 0: a job would end here and look done
         raise SetupRefused(
             "checks_unavailable",
             "Great Expectations imports PySpark, which ends a process of python -c where grpc is missing",
             way_out="start from a script or with python -m, or install grpcio",
         ) from None
-    return release_suite(plan, release_id=release_id, period_start=period_start)
+    return suite
 
 
-def _validated(table: pa.Table, suite: "ExpectationSuite") -> "ExpectationSuiteValidationResult":
+def _unmet(frame: pd.DataFrame, suite: "ExpectationSuite") -> "list[ExpectationConfiguration]":
+    """The expectations of `suite` that the frame does not meet; one without a result is not met."""
+    result = _validated(frame, suite)
+    met = {_description(each.expectation_config) for each in result.results if each.success}
+    met -= {_description(each.expectation_config) for each in result.results if not each.success}
+    return [each for each in suite.expectation_configurations if _description(each) not in met]
+
+
+def _validated(frame: pd.DataFrame, suite: "ExpectationSuite") -> "ExpectationSuiteValidationResult":
     """The suite's result; `BOOLEAN_ONLY` keeps cells out of it."""
     import great_expectations as gx  # noqa: PLC0415
     from great_expectations.data_context.types.base import ProgressBarsConfig  # noqa: PLC0415
@@ -65,7 +100,6 @@ def _validated(table: pa.Table, suite: "ExpectationSuite") -> "ExpectationSuiteV
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     asset = context.data_sources.add_pandas("staged").add_dataframe_asset("artefact")
-    frame = table.to_pandas(types_mapper=pd.ArrowDtype)
     whole = asset.add_batch_definition_whole_dataframe("whole")
     gate = gx.ValidationDefinition(name="gate", data=whole, suite=context.suites.add(suite))
     return gate.run(batch_parameters={"dataframe": frame}, result_format="BOOLEAN_ONLY")
@@ -73,8 +107,8 @@ def _validated(table: pa.Table, suite: "ExpectationSuite") -> "ExpectationSuiteV
 
 def _description(config: "ExpectationConfiguration | None") -> str:
     assert config is not None
-    columns = [config.kwargs[key] for key in _COLUMN_KEYS if key in config.kwargs]
-    return config.type + (f"({', '.join(columns)})" if columns else "")
+    subjects = [str(config.kwargs[key]) for key in _SUBJECT_KEYS if key in config.kwargs]
+    return config.type + (f"({', '.join(subjects)})" if subjects else "")
 
 
 @contextmanager

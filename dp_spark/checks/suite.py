@@ -1,11 +1,14 @@
-"""The expectations of a release, from its plan alone: no row, no earlier release."""
+"""The expectations of a release, from its plan alone: no row, no earlier release.
 
-import sys
-from collections.abc import Iterator
-from datetime import date
+A release is looked at as a whole, with one expectation for each kind of promise, however many columns it has.
+Great Expectations takes milliseconds for each of its own, which are for columns that the look finds at fault.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 import great_expectations.expectations
+import numpy as np
 import pyarrow as pa
 from great_expectations import ExpectationSuite
 from great_expectations.expectations.expectation import Expectation
@@ -14,67 +17,65 @@ from dp_spark.checks.expectations import (
     ExpectColumnArrowTypeToBe,
     ExpectColumnValuesToBeMultiples,
     ExpectTableGroupsToBe,
+    ExpectTablePromisesToBeKept,
 )
-from dp_spark.publish import arrow_schema, artefact_digest
-from dp_spark.release.ledger import ReleaseId
-from dp_spark.release.plan import ColumnRole, OutputColumn, ReleasePlan
+from dp_spark.checks.promises import LARGEST, Promise, PromiseKind, as_text
+from dp_spark.publish import artefact_digest
+from dp_spark.release.plan import ReleasePlan
+from dp_spark.release.spec import GROUPING_COLUMN
 
 _gxe: Any = great_expectations.expectations  # its names are re-exports, which a strict type check refuses
-_LARGEST = sys.float_info.max
 
 
-def release_suite(plan: ReleasePlan, *, release_id: str, period_start: date) -> ExpectationSuite:
-    """What must hold of every artefact of `plan`: shape, types, groups, grids, intervals, constants."""
-    constants = {
-        ColumnRole.PERIOD: period_start,
-        ColumnRole.RELEASE: release_id,
-        ColumnRole.REVISION: ReleaseId.parse(release_id).revision,
-    }
+def table_suite(plan: ReleasePlan, promises: Sequence[Promise]) -> ExpectationSuite:
+    """What must hold of every artefact of `plan`: columns, groups, and all `promises`, kind by kind."""
+    groups = _groups(plan)
     expectations = [
-        *_of_the_table(plan),
-        *_of_types(plan),
-        *(each for column in plan.columns for each in _of_numbers(column)),
-        *_of_intervals(plan),
+        _gxe.ExpectTableColumnsToMatchOrderedList(column_list=[column.name for column in plan.columns]),
+        _gxe.ExpectTableRowCountToEqual(value=groups.num_rows),
+        ExpectTableGroupsToBe(column_list=groups.column_names, digest=artefact_digest(groups)),
         *(
-            _gxe.ExpectColumnValuesToBeInSet(column=column.name, value_set=[constants[column.role]])
-            for column in plan.columns
-            if column.role in constants
+            ExpectTablePromisesToBeKept(
+                kind=kind, promises=as_text(each for each in promises if each.kind is kind)
+            )
+            for kind in PromiseKind
         ),
     ]
-    return ExpectationSuite(name="release", expectations=expectations)
+    return ExpectationSuite(name="table", expectations=expectations)
 
 
-def _of_the_table(plan: ReleasePlan) -> Iterator[Expectation]:
+def column_suite(promises: Sequence[Promise]) -> ExpectationSuite:
+    """An expectation for each of `promises`, which names its columns."""
+    return ExpectationSuite(name="columns", expectations=[_expectation(each) for each in promises])
+
+
+def _groups(plan: ReleasePlan) -> pa.Table:
+    """What tells the rows of a released table apart, in their order."""
     names, keys = list(plan.spec.group_by), plan.released_keys
-    yield _gxe.ExpectTableColumnsToMatchOrderedList(column_list=[column.name for column in plan.columns])
-    yield _gxe.ExpectTableRowCountToEqual(value=len(keys))
     columns = zip(*keys, strict=True) if keys else [()] * len(names)
     groups = pa.table([pa.array(values, pa.string()) for values in columns], names=names)
-    yield ExpectTableGroupsToBe(column_list=names, digest=artefact_digest(groups))
+    if not plan.spec.rollup:
+        return groups
+    masks = np.concatenate([np.full(len(level.keys), level.mask) for level in plan.levels])
+    return groups.append_column(GROUPING_COLUMN, pa.array(masks, pa.int32()))
 
 
-def _of_types(plan: ReleasePlan) -> Iterator[Expectation]:
-    for field in arrow_schema(plan.columns):
-        yield ExpectColumnArrowTypeToBe(column=field.name, type_=f"{field.type}[pyarrow]")
-        yield _gxe.ExpectColumnValuesToNotBeNull(column=field.name)
-
-
-def _of_numbers(column: OutputColumn) -> Iterator[Expectation]:
-    """Lattice values lie on their grid, their std is the planned one; derived doubles are finite."""
-    if column.grid is not None:
-        yield ExpectColumnValuesToBeMultiples(column=column.name, grid=str(column.grid))
-    elif column.constant is not None:
-        yield _gxe.ExpectColumnValuesToBeInSet(column=column.name, value_set=[column.constant])
-    elif column.query is not None:
-        least = 0.0 if column.role is ColumnRole.STD else -_LARGEST
-        yield _gxe.ExpectColumnValuesToBeBetween(column=column.name, min_value=least, max_value=_LARGEST)
-
-
-def _of_intervals(plan: ReleasePlan) -> Iterator[Expectation]:
-    named = {(column.query, column.answer, column.role): column.name for column in plan.columns}
-    for query, answer in dict.fromkeys((each.query, each.answer) for each in plan.columns if each.query):
-        low, value, high = (
-            named[query, answer, role] for role in (ColumnRole.LOW, ColumnRole.VALUE, ColumnRole.HIGH)
-        )
-        for upper, lower in ((value, low), (high, value)):
-            yield _gxe.ExpectColumnPairValuesAToBeGreaterThanB(column_A=upper, column_B=lower, or_equal=True)
+def _expectation(promise: Promise) -> Expectation:
+    name, bound = promise.columns[0], promise.bound
+    made: Expectation
+    match promise.kind:
+        case PromiseKind.TYPE:
+            made = ExpectColumnArrowTypeToBe(column=name, type_=f"{bound}[pyarrow]")
+        case PromiseKind.NOT_NULL:
+            made = _gxe.ExpectColumnValuesToNotBeNull(column=name)
+        case PromiseKind.MULTIPLES:
+            made = ExpectColumnValuesToBeMultiples(column=name, grid=str(bound))
+        case PromiseKind.FINITE:
+            made = _gxe.ExpectColumnValuesToBeBetween(column=name, min_value=bound, max_value=LARGEST)
+        case PromiseKind.ORDERED:
+            made = _gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A=name, column_B=promise.columns[1], or_equal=True
+            )
+        case PromiseKind.CONSTANT:
+            made = _gxe.ExpectColumnValuesToBeInSet(column=name, value_set=[bound])
+    return made

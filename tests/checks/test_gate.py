@@ -218,7 +218,7 @@ def test_no_cell_reaches_a_text(table: pa.Table, plan: ReleasePlan, capfd, caplo
 @pytest.mark.parametrize(
     "place",
     [
-        "dp_spark.checks.expectations.are_multiples",
+        "dp_spark.checks.grid._magnitudes",
         "great_expectations.execution_engine.execution_engine.ExecutionEngine.resolve_metrics",
     ],
 )
