@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,11 @@ def test_a_rollup_adds_up_and_says_which_rows_are_rolled_up(world: World, spark:
     assert np.all((found["euros_p50_low"] <= 51) & (found["euros_p50_high"] >= 49))
 
 
+def stop(at: Step, step: Step) -> None:
+    if step is at:
+        raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize(
     "private", [{}, {"other": True, "min_units": 20}, {"select": "threshold", "min_units": 20}], ids=repr
 )
@@ -159,13 +165,14 @@ def test_private_groups_are_released_charged_and_resumed(
 ) -> None:
     changes = {"groups": {"private": private}, "queries": QUERIES[:8]}
 
-    def stop(step: Step) -> None:
-        if step is Step.CHECK:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        world.run(lambda: spark, observe=stop, **changes)
-    assert world.state() is ReleaseState.STAGED
+    for at, state in {
+        Step.SELECT: ReleaseState.READING,
+        Step.READ: ReleaseState.READING,
+        Step.CHECK: ReleaseState.STAGED,
+    }.items():
+        with pytest.raises(KeyboardInterrupt):
+            world.run(lambda: spark, observe=partial(stop, at), **changes)
+        assert world.state() is state
     result = world.run(lambda: spark, **changes)
     found = columns(result)
     other = [("(other)", "(other)")] if private.get("other") else []
