@@ -15,6 +15,7 @@ from dp_spark.frames.packing import BUCKET, BUCKETS_AT_MOST, Packing, packed
 from dp_spark.frames.partition import partition_totals
 from dp_spark.frames.row_units import row_unit_sums
 from dp_spark.frames.sources import in_period, quoted
+from dp_spark.frames.wide import BUCKET_OF_PLACES, PACKED_SCHEMA, added_sums, is_wide
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.planner import LARGEST_TOTAL
@@ -30,17 +31,21 @@ def exact_totals(
 ) -> DataFrame:
     """Rows with PLACE, EXCESS and 64-bit integers: the sums of `layout`, where there are any.
 
+    Many of them stand as bytes side by side: rows of PACKED_SCHEMA (`unpacked_sums`).
     A place has one row, or, where a row is a unit, one for each text that NFC makes its key. Sums are exact
     whatever the order, partitions or size of the input; of `layout`, which is the plan's. EXCESS counts
     contributions beyond the bounds, found by a second look at what was kept: 0, unless the code is wrong. The
     key travels inside the functions that Python workers run, never in an expression.
     """
     layout = layout or layout_of(plan)
+    wide = is_wide(layout) and not plan.spec.unit.is_row
     rows = asked_rows(frame, plan, window)
     if plan.spec.unit.is_row:
         sums = row_unit_sums(rows, plan, layout)
     else:
         sums = _bounded_sums(rows, plan, layout, bounding_key)
+    if wide:
+        return sums
     return sums.select(
         PLACE,
         F.col(EXCESS).cast("long").alias(EXCESS),
@@ -73,14 +78,17 @@ def _bounded_sums(rows: DataFrame, plan: ReleasePlan, layout: Layout, key: bytes
     named = (each.alias(f"{of}_{i}") for of, columns in read.items() for i, each in enumerate(columns))
     for name in plan.spec.unit.columns:
         rows = rows.where(F.col(quoted(name)).isNotNull())
-    return (
+    sums = (
         rows.select(*named)
         .mapInArrow(pack, packing.schema)
         .repartition(BUCKET)
-        .mapInArrow(total, layout.schema)
-        .groupBy(PLACE)
-        .agg(*(F.sum(F.col(name).cast("decimal(28,0)")).alias(name) for name in (EXCESS, *layout.names)))
+        .mapInArrow(total, PACKED_SCHEMA if is_wide(layout) else layout.schema)
     )
+    if is_wide(layout):
+        add = partial(added_sums, layout=layout, most=LARGEST_TOTAL)
+        return sums.repartition(BUCKET_OF_PLACES).mapInArrow(add, PACKED_SCHEMA)
+    names = (EXCESS, *layout.names)
+    return sums.groupBy(PLACE).agg(*(F.sum(F.col(name).cast("decimal(28,0)")).alias(name) for name in names))
 
 
 def shuffle_buckets(spark: SparkSession) -> int:

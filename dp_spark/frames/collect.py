@@ -11,6 +11,7 @@ from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
 from dp_spark.frames.layout import EXCESS, PLACE, Binned, Layout
 from dp_spark.frames.needed import added_as, layout_of
+from dp_spark.frames.wide import PLACES, unpacked_sums
 from dp_spark.noise import derive_key
 from dp_spark.queries import Measure, MeasureKind
 from dp_spark.release.levels import Level
@@ -94,8 +95,11 @@ class _Found:
 
     def __init__(self, layout: Layout, found: pa.Table) -> None:
         self._layout = layout
-        self._place = found[PLACE].to_numpy()
-        self._columns = [found[name].to_numpy() for name in layout.names]
+        if PLACES in found.column_names:
+            self._place, self._columns = unpacked_sums(found, layout)
+        else:
+            self._place = found[PLACE].to_numpy()
+            self._columns = [found[name].to_numpy() for name in layout.names]
         self._group, self._of_all = self._between(0, layout.groups)
         self._cells = self._all_cells()
         self._slot = {measure: i for i, measure in enumerate(layout.sums)}

@@ -13,6 +13,7 @@ from dp_spark.frames.layout import Layout
 from dp_spark.frames.packing import BUCKET, UNIT, Packing, unpacked
 from dp_spark.frames.summing import CountedRows, PartitionSums
 from dp_spark.frames.text import layout
+from dp_spark.frames.wide import is_wide, packed_sums
 from dp_spark.queries import Bounds
 
 _ROWS_AT_ONCE = 2**17  # what fits a cache sorts twice as fast
@@ -21,7 +22,7 @@ _ROWS_AT_ONCE = 2**17  # what fits a cache sorts twice as fast
 def partition_totals(
     batches: Iterator[pa.RecordBatch], *, packing: Packing, layout: Layout, key: bytes, bounds: Bounds
 ) -> Iterator[pa.RecordBatch]:
-    """Bounded sums of the buckets of one partition: a row for each place that has any."""
+    """Bounded sums of the buckets of one partition: a row for each place, or bytes where they are wide."""
     buckets = Buckets(packing)
     for batch in batches:
         buckets.add(batch)
@@ -33,7 +34,7 @@ def partition_totals(
         ids, group = np.take(ids, kept.rows, axis=0), group[kept.rows]
         rows = CountedRows(group, kept.first, id_starts(ids), [code[kept.rows] for code in codes])
         sums.add(rows, excess(ids, group, bounds))
-    yield from sums.batches()
+    yield from packed_sums(sums.batches(), layout=layout) if is_wide(layout) else sums.batches()
 
 
 @dataclass(slots=True)
