@@ -87,7 +87,7 @@ def _planned(spec: ReleaseSpec, guarantee: PrivacyGuarantee, horizon: int | None
     one = guarantee if share is None else share.each
     alone = {
         (table, part): epsilon_alone(table, part, one.delta)
-        for table, part in zip(tables, parts, strict=True)
+        for table, part in dict.fromkeys(zip(tables, parts, strict=True))
     }
     planned = {
         place: PlannedTotal(
