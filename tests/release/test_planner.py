@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dp_spark.errors import PlanRefused
 from dp_spark.frames.privatize import rounded
 from dp_spark.guarantee import PrivacyGuarantee
-from dp_spark.noise import worst_delta
+from dp_spark.noise import NoiseTable, Part, epsilon_alone, worst_delta
 from dp_spark.release.ledger.cost import require_within_limit, scheduled_delta
 from dp_spark.release.ledger.schedule import Schedule, noise_of
 from dp_spark.release.plan import BudgetShare, ColumnRole, ColumnType, PlannedTotal, ReleasePlan
@@ -293,3 +293,19 @@ def test_a_release_that_shares_a_budget_is_not_planned_without_it() -> None:
     with pytest.raises(PlanRefused) as refused:
         plan_release(spec)
     assert refused.value.code == "guarantee_from_budget"
+
+
+def test_what_totals_cost_alone_is_computed_once_for_those_that_are_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queries = [{"name": f"n{i}", "kind": "count", "column": f"x{i}"} for i in range(30)]
+    costs = []
+
+    def noted(table: NoiseTable, part: Part, delta: Fraction) -> float:
+        costs.append(epsilon_alone(table, part, delta))
+        return costs[-1]
+
+    monkeypatch.setattr("dp_spark.release.planner.epsilon_alone", noted)
+    plan = planned(queries=queries)
+    assert costs == [plan.drawn[0].planned.epsilon_alone]
+    assert len(plan.drawn) == 30
