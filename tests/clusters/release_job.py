@@ -40,7 +40,7 @@ RELEASE_ID = f"town_people/trial/{KEY_OF_PERIOD}/0"
 PATIENCE = 90.0  # seconds that a held worker waits for the test before it goes on alone
 
 
-# Sums, means, counts and ids of two crossed columns, with bounds that bind.
+# Queries of many kinds of two crossed columns and of one alone, with bounds that bind.
 SPEC = """
 release: trial
 input: {format: parquet, path: in}
@@ -48,6 +48,7 @@ period: {column: at, every: week, timezone: Europe/Berlin}
 unit: {column: person, on_null: drop}
 bounds: {max_groups: 2, max_rows_per_group: 3}
 group_by: [town, kind]
+rollup: [[town]]
 groups: {public: {town: [a, b, c], kind: [x, y, z]}}
 guarantee: {epsilon: 1, delta: 1e-6}
 queries:
@@ -55,6 +56,9 @@ queries:
   - {name: total, kind: sum, column: v, lower: -10, upper: 20}
   - {name: middle, kind: mean, column: v, lower: -10, upper: 20}
   - {name: people, kind: ids}
+  - {name: spread, kind: std, column: v, lower: -10, upper: 20, weight: {column: v, upper: 5}}
+  - {name: kinds, kind: distinct, column: kind, values: [x, y]}
+  - {name: half, kind: quantiles, column: v, edges: {start: -10, stop: 20, step: 2}, at: [0.5]}
 budget: {population: town_people}
 publish: [{sink: parquet, path: out}]
 """
