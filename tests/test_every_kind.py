@@ -183,6 +183,16 @@ def test_private_groups_are_released_charged_and_resumed(
     assert world.run(lambda: spark, **changes).digest == result.digest
 
 
+def test_a_group_called_like_a_label_that_the_release_does_not_use_is_one(
+    world: World, spark: SparkSession
+) -> None:
+    renamed = [{"a": "(other)", "b": "(all)"}.get(each, each) for each in world.rows["town"]]
+    pq.write_table(pa.table({**world.rows, "town": renamed}), Path("in") / "rows.parquet")
+    found = columns(world.run(lambda: spark, group_by=["town"], groups={"private": {}}, queries=QUERIES[:1]))
+    assert found["town"].tolist() == ["(all)", "(other)", "c"]
+    assert world.state() is ReleaseState.SEALED
+
+
 def test_no_group_at_all_is_a_release_too(world: World, spark: SparkSession) -> None:
     result = world.run(lambda: spark, groups={"private": {"min_units": 100_000}}, queries=QUERIES)
     assert result.table.num_rows == 0

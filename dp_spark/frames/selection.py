@@ -5,7 +5,7 @@ share a word with probability n^2 / 2^65 (3e-8 for a million), and would count a
 decided on executors, by noise that a key of its own draws: those that do not pass never come together.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -60,7 +60,7 @@ def select_groups(
     """The groups of the frame's rows that pass, the same for the same key and data.
 
     A group whose key has a part like a label of the release, where it uses that label, is none: nobody could
-    tell the two apart.
+    tell the two apart. Nor is one whose key is no UTF-8, for which a released table has no text.
 
     Raises:
         BoundsExceeded: a unit has more rows among those that were counted than the bounds allow.
@@ -70,7 +70,8 @@ def select_groups(
     if np.any(found[EXCESS].to_numpy()):
         raise BoundsExceeded()
     keys = zip(*(found[name].to_pylist() for name in _key_names(plan)), strict=True)
-    noisy = dict(zip(keys, found[NOISY].to_numpy().tolist(), strict=True))
+    numbers = zip(map(_texts, keys), found[NOISY].to_numpy().tolist(), strict=True)
+    noisy = {key: number for key, number in numbers if key is not None}
     reserved = set(used_labels(plan.spec.groups, rolled=bool(plan.spec.rollup)).values())
     kept = sorted(key for key in noisy if not reserved.intersection(key))
     unseen = plan.selection.min_units - 1
@@ -80,7 +81,7 @@ def select_groups(
 def selected_groups(
     frame: DataFrame, *, plan: ReleasePlan, window: PeriodWindow, release_key: bytes
 ) -> DataFrame:
-    """Rows with the key of each group that passes, as key_0, key_1, ..., and its NOISY number of units.
+    """Rows with the key of each group that passes, in bytes key_0, key_1, ..., and its NOISY number of units.
 
     Keys travel inside the functions that Python workers run, never in an expression.
     """
@@ -102,7 +103,9 @@ def selected_groups(
     passed = counted.select(GROUP, UNITS, EXCESS).mapInArrow(
         decide, f"{GROUP} long, {NOISY} long, {EXCESS} long"
     )
-    return passed.join(named.drop(UNITS), on=GROUP, how="left").select(*_key_names(plan), NOISY, EXCESS)
+    # Bytes, since not every text is UTF-8.
+    keys = (F.col(name).cast("binary").alias(name) for name in _key_names(plan))
+    return passed.join(named.drop(UNITS), on=GROUP, how="left").select(*keys, NOISY, EXCESS)
 
 
 def passing(
@@ -195,6 +198,14 @@ def named_groups(batches: Iterator[pa.RecordBatch], *, key: bytes) -> Iterator[p
         yield pa.RecordBatch.from_arrays(
             [*keys, batch.columns[-1], group], names=[*batch.schema.names, GROUP]
         )
+
+
+def _texts(key: Iterable[bytes]) -> tuple[str, ...] | None:
+    """The key as texts; None where a part of it is no UTF-8."""
+    try:
+        return tuple(bytes(part).decode() for part in key)
+    except UnicodeDecodeError:
+        return None
 
 
 def _keys(plan: ReleasePlan) -> list[Column]:

@@ -60,8 +60,8 @@ def with_released_groups(plan: ReleasePlan, table: pa.Table) -> ReleasePlan:
     masks = table[GROUPING_COLUMN].to_pylist() if plan.spec.rollup else [0] * table.num_rows
     rows = zip(*(table[name].to_pylist() for name in plan.spec.group_by), strict=True)
     keys = (key for key, mask in zip(rows, masks, strict=True) if mask == 0)
-    other = (plan.spec.groups.other_label,) * len(plan.spec.group_by)
-    return plan.with_selected(tuple(sorted(set(keys) - {other})))
+    other = {(plan.spec.groups.other_label,) * len(plan.spec.group_by)} if plan.has_other else set()
+    return plan.with_selected(tuple(sorted(set(keys) - other)))
 
 
 def _answer(estimate: Estimate, column: OutputColumn, rows: int) -> "pa.Array[Any]":

@@ -8,7 +8,7 @@ from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import Fixed, NoiseTable, epsilon_alone, slots_epsilon, worst_cases
 from dp_spark.noise.neighbours import case_slots
-from dp_spark.queries import Answer, Bounds, Ids
+from dp_spark.queries import Answer, Bounds, Ids, MeasureKind, Total
 from dp_spark.release.asking import query_of
 from dp_spark.release.deciding import families_of
 from dp_spark.release.plan import (
@@ -78,7 +78,7 @@ def _planned(spec: ReleaseSpec, guarantee: PrivacyGuarantee, horizon: int | None
     places = {  # each total once in each level
         (level, total): None for level in range(len(levels)) for totals in needed for total in totals[level]
     }
-    totals, apart = [total for _, total in places], [level > 0 for level, _ in places]
+    totals, apart = [total for _, total in places], [_is_apart(spec, *place) for place in places]
     priced = priced_totals(totals, spec.neighbours, guarantee, families_of(spec.noise), times, apart)
     parts = [each.part for each in priced]
     tables, decision, selection = decided_with_selection(spec, parts, guarantee, times)
@@ -121,6 +121,17 @@ def level_bounds(spec: ReleaseSpec) -> tuple[Bounds, ...]:
         for columns in spec.rollup or ()
     )
     return (bounds, *coarser)
+
+
+def _is_apart(spec: ReleaseSpec, level: int, total: Total) -> bool:
+    """Whether two units may share another number of groups in this total than in the others.
+
+    They may in a coarser grouping, and in the units that select groups: those are counted over all groups,
+    and the other totals over the rows of the selected ones, which are bounded anew.
+    """
+    private = spec.groups.private
+    selects = private is not None and private.select is Selection.THRESHOLD
+    return level > 0 or (selects and total.measure.kind is MeasureKind.UNITS)
 
 
 def _shared_selection(spec: ReleaseSpec, queries: Sequence[PlannedQuery]) -> GroupSelection | None:

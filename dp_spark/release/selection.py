@@ -57,9 +57,12 @@ class GroupSelection:
 
 
 def selecting_part(bounds: Bounds, neighbours: Neighbours) -> Part:
-    """What one unit moves of the numbers of units: each of its groups by one."""
-    overlap = 0 if neighbours is Neighbours.REPLACE else None
-    return Part(1, bounds.most_groups, overlap=overlap)
+    """What one unit moves of the numbers of units: each of its groups by one.
+
+    Where a unit is replaced, both units are counted in: groups are selected over rows of their own bounding,
+    so that how many of them two units share there is another number than in the totals of what is selected.
+    """
+    return Part(1, bounds.most_groups * (2 if neighbours is Neighbours.REPLACE else 1))
 
 
 def selecting_table(

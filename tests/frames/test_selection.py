@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from scipy.stats import binom
 
+from dp_spark.frames.collect import collect_totals
 from dp_spark.frames.selection import EXCESS, GROUP, UNITS, Selected, passing, select_groups, selected_groups
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import Part
@@ -109,6 +110,34 @@ def test_a_group_that_is_called_like_a_label_of_the_release_is_none(spark: Spark
     frame = groups_of(spark, {"(other)": 200, "a": 200})
     assert selected(frame).keys == (("(other)",), ("a",))
     assert selected(frame, groups={"private": {"other": True}}).keys == (("a",),)
+
+
+def test_a_group_whose_key_is_no_utf8_is_none(spark: SparkSession) -> None:
+    frame = groups_of(spark, {"a": 200, "broken": 200}).selectExpr(
+        "p", "CASE g WHEN 'broken' THEN CAST(X'61FF' AS STRING) ELSE g END AS g"
+    )
+    for unit in ({"unit": BASE["unit"]}, {"unit": {"row": True}, "bounds": None}):
+        assert selected(frame, **unit).keys == (("a",),)
+
+
+def test_units_may_share_other_groups_where_they_are_selected_than_where_they_are_added_up(
+    spark: SparkSession,
+) -> None:
+    """A unit of one group, hidden among hundreds that only it has: selection mostly sees one of those."""
+    plan = plan_release(ReleaseSpec(**BASE))
+    rows = [(f"p{i}", "a") for i in range(200)]
+    alone = spark.createDataFrame([*rows, *(("q", f"own-{i}") for i in range(500))], "p string, g string")
+    both = alone.union(spark.createDataFrame([("q", "a")], "p string, g string"))
+
+    def totals(frame: DataFrame) -> tuple[int, int]:
+        found = select_groups(frame, plan=plan, window=WINDOW, release_key=KEY)
+        assert found.keys == (("a",),)
+        of_selected = plan.with_selected(found.keys)
+        counts, *_ = collect_totals(frame, plan=of_selected, window=WINDOW, release_key=KEY)
+        return int(found.noisy_units[0]), int(counts[0])
+
+    assert totals(alone)[0] == totals(both)[0]  # the same units, the same noise
+    assert (totals(alone)[1], totals(both)[1]) == (200, 201)
 
 
 def test_no_rows_select_nothing(spark: SparkSession) -> None:

@@ -19,7 +19,8 @@ def selection(
     *, min_units: int = 1, neighbours: Neighbours = Neighbours.ADD_REMOVE, horizon: int = 1
 ) -> GroupSelection:
     part = selecting_part(BOUNDS, neighbours)
-    table = selecting_table(part, [Part(4, 3, overlap=part.overlap and 3)], GUARANTEE, horizon)
+    overlap = 3 if neighbours is Neighbours.REPLACE else None
+    table = selecting_table(part, [Part(4, 3, overlap=overlap)], GUARANTEE, horizon)
     return GroupSelection(table, part, min_units, shared=False)
 
 

@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 from dp_spark.errors import PlanRefused
 from dp_spark.frames.privatize import rounded
 from dp_spark.guarantee import PrivacyGuarantee
+<<<<<<< HEAD
 from dp_spark.noise import NoiseTable, Part, epsilon_alone, worst_delta
+=======
+from dp_spark.noise import Slot, slots_delta, worst_delta
+>>>>>>> six-h
 from dp_spark.release.ledger.cost import require_within_limit, scheduled_delta
 from dp_spark.release.ledger.schedule import Schedule, noise_of
 from dp_spark.release.plan import BudgetShare, ColumnRole, ColumnType, PlannedTotal, ReleasePlan
@@ -188,6 +192,27 @@ def test_columns_are_typed_by_their_grid() -> None:
     tenths = {"name": "s", "kind": "sum", "column": "x", "lower": 0, "upper": "0.7", "step": "0.1"}
     (column,) = (each for each in planned(queries=[tenths]).columns if each.role is ColumnRole.VALUE)
     assert column.sql_type == "DECIMAL(19, 1)"
+
+
+@pytest.mark.parametrize("select", ["optimal", "threshold"])
+def test_units_that_are_replaced_share_other_groups_where_groups_are_selected(select: str) -> None:
+    """None of them where groups are selected, and all of them in the totals of what was selected."""
+    middle = {"name": "middle", "kind": "mean", "column": "x", "lower": -1, "upper": 1}
+    plan = planned(
+        neighbours="replace",
+        noise="gaussian",
+        groups={"private": {"select": select}},
+        queries=[middle, *([{"name": "people", "kind": "ids"}] if select == "threshold" else [])],
+    )
+    assert plan.selection is not None
+    groups, slots = plan.bounds.most_groups, []
+    for table, part in plan.draws:
+        if part == plan.selection.part and table is plan.selection.table:
+            slots.append(Slot(table, 2 * groups, shift=1))
+        elif part.overlap:
+            slots.append(Slot(table, groups, shift=part.overlap))
+    assert len(slots) == 3  # what selects, the sum, and the number of its values
+    assert 0.99e-6 < slots_delta([slots], plan.guarantee.epsilon) <= 1e-6
 
 
 def test_a_plan_survives_its_bytes() -> None:
