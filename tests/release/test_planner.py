@@ -15,11 +15,7 @@ from hypothesis import strategies as st
 from dp_spark.errors import PlanRefused
 from dp_spark.frames.privatize import rounded
 from dp_spark.guarantee import PrivacyGuarantee
-<<<<<<< HEAD
-from dp_spark.noise import NoiseTable, Part, epsilon_alone, worst_delta
-=======
-from dp_spark.noise import Slot, slots_delta, worst_delta
->>>>>>> six-h
+from dp_spark.noise import NoiseTable, Part, Slot, epsilon_alone, slots_delta, worst_delta
 from dp_spark.release.ledger.cost import require_within_limit, scheduled_delta
 from dp_spark.release.ledger.schedule import Schedule, noise_of
 from dp_spark.release.plan import BudgetShare, ColumnRole, ColumnType, PlannedTotal, ReleasePlan
