@@ -460,8 +460,9 @@ def _on_spark(action: Callable[[], T], rows: _Rows) -> T:
             "reading_failed",
             f"Spark failed while it read the input ({condition or type(failure).__name__}); "
             "its message is withheld, for it may quote rows",
-            way_out="look at the cluster (memory, lost executors, files replaced while they were read) and "
-            "run again: the charge stands and is not taken twice",
+            way_out="look at the cluster (memory, lost executors, files replaced while they were read; for "
+            "PYTHON_EXCEPTION, whether PYSPARK_PYTHON names a Python that has dp_spark) and run again: the "
+            "charge stands and is not taken twice",
         ) from None
 
 

@@ -51,6 +51,8 @@ def _notes(spec: ReleaseSpec) -> list[str]:
         notes.append("Rows are taken as filtered and derived already.")
     if not spec.groups.in_spec:
         notes.append("The groups are those of the sample.")
+    if spec.period is not None:
+        notes.append(f"All rows count as those of one {spec.period.every}: give rows of no more.")
     if spec.groups.private is not None:
         notes.append("What selecting groups costs is left out.")
     return notes

@@ -13,7 +13,7 @@ from dp_spark.report.group_words import groups, rollup
 from dp_spark.report.totals import TotalFacts
 from dp_spark.report.worth import QueryFacts
 
-NO_LEDGER = "no ledger asked"
+NO_LEDGER = "not known"
 BY_SIZE, BY_LEVEL = "by size", "rollup"
 SELECTING = "selecting the groups"
 _NEIGHBOURS = {

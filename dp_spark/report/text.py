@@ -25,7 +25,7 @@ def print_facts(console: Console, facts: ReleaseFacts) -> None:
     console.print(Text(phrases.title(facts), style="bold"))
     _section(console, "The promise", _pairs(_few(phrases.promise(facts))))
     notes = _pairs(_few((*phrases.compared(facts), *phrases.depending(facts))))
-    _section(console, "What each answer will be worth", _answers(console, facts), notes)
+    _section(console, "What each answer is worth", _answers(console, facts), notes)
     if any(query.references for query in facts.queries):
         heading = "Answers whose noise depends on the size of the group"
         _section(console, heading, _references(console, facts))

@@ -132,7 +132,7 @@ def _useful_total(query: Query, total: PlannedTotal) -> UsefulFacts:
         case Ids():
             unit = "units"
         case Distinct():
-            unit = "listed values"
+            unit = f"of {query.of.bins:,} listed values"
         case Histogram():
             unit, of = "rows in a bin" if weight is None else "weight in a bin", "the true count"
         case Count():

@@ -179,7 +179,7 @@ def test_an_account_of_another_unit_is_refused_with_both_sides(home: Path) -> No
 def test_a_plan_says_that_an_account_counts_another_unit(home: Path) -> None:
     told("ledger", "init")
     told(*BUDGET[:-2], "--unit-row", "--reason", "a test")
-    assert "no ledger asked" in told("plan", "visits.yaml")
+    assert "left    not known" in told("plan", "visits.yaml")
 
 
 def test_an_unknown_population_is_refused_with_the_nearest_name(home: Path) -> None:

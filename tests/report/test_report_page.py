@@ -79,7 +79,7 @@ def test_every_sentence_of_the_promise_is_there(facts):
 
 
 def test_a_page_of_a_plan_without_ledger_says_so(plan):
-    assert "no ledger asked" in words_of(facts_html(release_facts(plan)))
+    assert "not known" in words_of(facts_html(release_facts(plan)))
 
 
 def test_a_statement_names_the_release_and_its_rows(statement, sealed):

@@ -88,7 +88,7 @@ def test_a_plan_that_does_not_fit_says_so(plan, account_of):
 
 
 def test_without_a_ledger_it_says_so(plan):
-    assert "no ledger asked" in printed(release_facts(plan))
+    assert "not known" in printed(release_facts(plan))
 
 
 def test_a_statement_names_the_release_its_rows_and_places(statement, sealed):
