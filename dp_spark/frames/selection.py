@@ -33,6 +33,7 @@ from dp_spark.queries import Bounds
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.planner import LARGEST_TOTAL
+from dp_spark.release.reading import LONGEST_TEXT, holds_control
 from dp_spark.release.selection import GroupSelection
 from dp_spark.release.spec import used_labels
 
@@ -60,7 +61,8 @@ def select_groups(
     """The groups of the frame's rows that pass, the same for the same key and data.
 
     A group whose key has a part like a label of the release, where it uses that label, is none: nobody could
-    tell the two apart. Nor is one whose key is no UTF-8, for which a released table has no text.
+    tell the two apart. Nor is one whose key no public list could have: what is no UTF-8, has a control
+    character or more than 1,000 characters, of which a text that is very long travels as a digest.
 
     Raises:
         BoundsExceeded: a unit has more rows among those that were counted than the bounds allow.
@@ -201,11 +203,13 @@ def named_groups(batches: Iterator[pa.RecordBatch], *, key: bytes) -> Iterator[p
 
 
 def _texts(key: Iterable[bytes]) -> tuple[str, ...] | None:
-    """The key as texts; None where a part of it is no UTF-8."""
+    """The key as texts; None where a part of it is none that a list of groups could have."""
     try:
-        return tuple(bytes(part).decode() for part in key)
+        texts = tuple(bytes(part).decode() for part in key)
     except UnicodeDecodeError:
         return None
+    odd = any(len(text) > LONGEST_TEXT or holds_control(text) for text in texts)
+    return None if odd else texts
 
 
 def _keys(plan: ReleasePlan) -> list[Column]:

@@ -22,6 +22,8 @@ _NUMBER = re.compile(
 _LONGEST_RATIO = 700  # characters: every fraction that is read can be read again from its text, n/d
 _LARGEST_TERM = 2**1000  # a fraction of two such integers, unless 0, is not 0 as a float either
 
+LONGEST_TEXT = 1000  # characters
+
 V = TypeVar("V")
 W = TypeVar("W", bound=StrEnum)
 
@@ -32,12 +34,17 @@ def read_text(value: object) -> str:
         raise wrong(value, "is not a text", way_out="write one text; in Python a str")
     if not value:
         raise wrong(value, "is empty", allowed="a text of 1 to 1000 characters", way_out="write a value")
-    if len(value) > 1000:
+    if len(value) > LONGEST_TEXT:
         raise wrong(value, f"has {len(value)} characters", allowed="at most 1000", way_out="shorten it")
-    if UNPRINTABLE.search(value) or set("\t\n\r") & set(value):
+    if holds_control(value):
         allowed = "printable text on one line"
         raise wrong(value, "holds a control character", allowed=allowed, way_out="remove it")
     return str(value)
+
+
+def holds_control(text: str) -> bool:
+    """Whether it has a character that does not stand on one line as it is."""
+    return bool(UNPRINTABLE.search(text)) or bool({*"\t\n\r"} & {*text})
 
 
 def read_normal_text(value: object) -> str:

@@ -5,17 +5,16 @@ from collections.abc import Sequence
 
 from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import PrivacyGuarantee
-from dp_spark.noise import NoiseTable, Part
+from dp_spark.noise import Fixed, NoiseTable, Part
 from dp_spark.release.deciding import decided_noise
 from dp_spark.release.plan import NoiseDecision
 from dp_spark.release.selection import (
     DELTA_SHARE,
     GroupSelection,
-    as_fixed,
     selecting_part,
     selecting_table,
 )
-from dp_spark.release.spec import PrivateGroups, ReleaseSpec, Selection, contribution_bounds
+from dp_spark.release.spec import ReleaseSpec, Selection, contribution_bounds
 
 Noise = tuple[tuple[NoiseTable, ...], NoiseDecision, GroupSelection | None]
 
@@ -39,11 +38,14 @@ def decided_with_selection(
     if private.select is Selection.THRESHOLD:
         cut = float(DELTA_SHARE)
         return (*decided_noise(spec.noise, parts, guarantee, times, cut_share=cut), None)
+    part = selecting_part(contribution_bounds(spec.unit, spec.bounds), spec.neighbours)
     found: list[Noise] = []
     refusals: list[PlanRefused] = []
-    for way in (_beside_optimal, _of_one_family):
+    for decided in (_beside_optimal, _of_one_family):
         try:
-            found.append(way(spec, private, parts, guarantee, times))
+            tables, decision, table = decided(spec.noise, part, parts, guarantee, times)
+            selection = GroupSelection(table, part, private.min_units, shared=False)
+            found.append((tables, decision, selection))
         except PlanRefused as refusal:
             refusals.append(refusal)
     if not found:
@@ -52,30 +54,22 @@ def decided_with_selection(
 
 
 def _beside_optimal(
-    spec: ReleaseSpec,
-    private: PrivateGroups,
-    parts: Sequence[Part],
-    guarantee: PrivacyGuarantee,
-    times: int,
-) -> Noise:
-    part = selecting_part(contribution_bounds(spec.unit, spec.bounds), spec.neighbours)
+    noise: str, part: Part, parts: Sequence[Part], guarantee: PrivacyGuarantee, times: int
+) -> tuple[tuple[NoiseTable, ...], NoiseDecision, NoiseTable]:
+    """The totals' noise, why, and the optimal selection's."""
     table = selecting_table(part, parts, guarantee, times)
-    selection = GroupSelection(table, part, private.min_units, shared=False)
-    return (*decided_noise(spec.noise, parts, guarantee, times, fixed=as_fixed(selection)), selection)
+    tables, decision = decided_noise(noise, parts, guarantee, times, fixed=[Fixed(table, part)])
+    return tables, decision, table
 
 
 def _of_one_family(
-    spec: ReleaseSpec,
-    private: PrivateGroups,
-    parts: Sequence[Part],
-    guarantee: PrivacyGuarantee,
-    times: int,
-) -> Noise:
-    part = selecting_part(contribution_bounds(spec.unit, spec.bounds), spec.neighbours)
+    noise: str, part: Part, parts: Sequence[Part], guarantee: PrivacyGuarantee, times: int
+) -> tuple[tuple[NoiseTable, ...], NoiseDecision, NoiseTable]:
+    """The totals' noise, why, and a selection's of the same family, cut short."""
     (*tables, table), decision = decided_noise(
-        spec.noise, [*parts, part], guarantee, times, cut_share=float(DELTA_SHARE)
+        noise, [*parts, part], guarantee, times, cut_share=float(DELTA_SHARE)
     )
-    return tuple(tables), decision, GroupSelection(table, part, private.min_units, shared=False)
+    return tuple(tables), decision, table
 
 
 def _cost(noise: Noise) -> float:

@@ -120,6 +120,12 @@ def test_a_group_whose_key_is_no_utf8_is_none(spark: SparkSession) -> None:
         assert selected(frame, **unit).keys == (("a",),)
 
 
+def test_a_group_whose_key_no_list_could_have_is_none(spark: SparkSession) -> None:
+    """A long text would be named by its digest; a control character is no name of a group."""
+    frame = groups_of(spark, {"a": 200, "x" * 1001: 200, "y" * 5000: 200, "a\nb": 200, "e\u2028": 200})
+    assert selected(frame).keys == (("a",),)
+
+
 def test_units_may_share_other_groups_where_they_are_selected_than_where_they_are_added_up(
     spark: SparkSession,
 ) -> None:
