@@ -42,6 +42,10 @@ class Refusal(Exception):
         self.message = message
         self.way_out = way_out
 
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        """For other processes: whatever arguments a subclass takes."""
+        return _again, (type(self), self.code, self.message, self.way_out)
+
     def as_json(self) -> dict[str, str | int]:
         """The refusal as the `--json` form prints it."""
         return {
@@ -50,6 +54,12 @@ class Refusal(Exception):
             "way_out": self.way_out,
             "exit_code": int(self.exit_code),
         }
+
+
+def _again(kind: type[Refusal], code: str, message: str, way_out: str) -> Refusal:
+    refusal = kind.__new__(kind)
+    Refusal.__init__(refusal, code, message, way_out=way_out)
+    return refusal
 
 
 class SpecRefused(Refusal):

@@ -7,7 +7,7 @@ from flint import arb, ctx
 from scipy.optimize import minimize_scalar
 
 from dp_spark.noise.demand import checked_delta, checked_epsilon
-from dp_spark.noise.rationals import ball
+from dp_spark.rationals import ball
 
 _BITS = 128
 _SEARCH = 200

@@ -28,7 +28,7 @@ from dp_spark.noise.families import (
 )
 from dp_spark.noise.hyperbolic import Hyperbolic
 from dp_spark.noise.lattice import MAX_ENTRIES, RESOLVED_LOG, TOTAL, Mass, NoiseTable
-from dp_spark.noise.rationals import ball
+from dp_spark.rationals import ball
 
 _WORKING_BITS = 184  # 128 of a weight, 22 of the sum; the rest makes an undecided floor a rarity
 _ORDER = 24  # terms of a Taylor polynomial

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dp_spark.errors import PlanRefused
 from dp_spark.noise import wide
 from dp_spark.noise.composition import dominating_shift
-from dp_spark.noise.rationals import ball
+from dp_spark.rationals import ball
 
 RATIO_BITS = 64
 WORDS_PER_DRAW = 2

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import kve
 
 from dp_spark.errors import PlanRefused
-from dp_spark.noise.rationals import ball, decimal, exact
 from dp_spark.noise.tails import Floats, two_sided
+from dp_spark.rationals import ball, decimal, exact
 
 Real = TypeVar("Real", arb, arb_series, NDArray[np.float64])
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dp_spark.noise import wide
 from dp_spark.noise.composition import dominating_shift
-from dp_spark.noise.rationals import ball
+from dp_spark.rationals import ball
 
 TOTAL = 2**wide.BITS
 MAX_ENTRIES = 2**22

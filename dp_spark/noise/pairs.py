@@ -6,7 +6,7 @@ from fractions import Fraction
 from flint import ctx
 
 from dp_spark.noise.concentrated import above
-from dp_spark.noise.rationals import ball
+from dp_spark.rationals import ball
 
 _BITS = 192
 

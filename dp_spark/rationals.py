@@ -14,9 +14,10 @@ def exact(parameter: str, value: Fraction | float) -> Fraction:
     Raises:
         PlanRefused: it is not a finite number.
     """
-    if isinstance(value, float) and not math.isfinite(value):
+    is_number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value):
         raise PlanRefused(
-            "noise_parameter", f"{parameter} = {value} is not a number", way_out="give a finite number"
+            "not_a_number", f"{parameter} = {value!r} is not a number", way_out="give a finite number"
         )
     return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
 
