@@ -8,8 +8,8 @@ from dp_spark.release.ledger.cost import room
 from dp_spark.release.ledger.database import database_of
 from dp_spark.release.ledger.decisions import Decision
 from dp_spark.release.ledger.dividing import Enrolment, enrolled, pair_missing, require_unknown
+from dp_spark.release.ledger.entries import Entry
 from dp_spark.release.ledger.grants import grants
-from dp_spark.release.ledger.history import Entry
 from dp_spark.release.ledger.keys import create_master_key_file, load_master_key
 from dp_spark.release.ledger.ledger import Ledger, create_ledger, utc_now
 from dp_spark.release.ledger.persons import person_cost
@@ -25,10 +25,21 @@ from dp_spark.release.ledger.schedule import Schedule, noise_of
 from dp_spark.release.ledger.sources import source_name
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 from dp_spark.release.ledger.warnings import BudgetWarning, Level, warning_of
+from dp_spark.release.ledger.waves import (
+    Batch,
+    BatchClaim,
+    SurveyAccount,
+    WaveAsked,
+    WaveId,
+    WaveRecord,
+    WaveState,
+)
 
 __all__ = [
     "Amount",
     "Asked",
+    "Batch",
+    "BatchClaim",
     "Budget",
     "BudgetWarning",
     "Claim",
@@ -51,7 +62,12 @@ __all__ = [
     "StagedOutcome",
     "Standing",
     "StoredFile",
+    "SurveyAccount",
     "Verdict",
+    "WaveAsked",
+    "WaveId",
+    "WaveRecord",
+    "WaveState",
     "create_ledger",
     "create_master_key_file",
     "database_of",

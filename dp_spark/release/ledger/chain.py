@@ -17,8 +17,10 @@ import sqlalchemy as sa
 
 from dp_spark.errors import SpecRefused
 from dp_spark.release.ledger import store
+from dp_spark.release.ledger.batches import waves_with_gaps
 from dp_spark.release.ledger.keys import chain_key
 from dp_spark.release.ledger.rows import Touched, take_touched
+from dp_spark.release.ledger.surveys import overspent
 from dp_spark.release.ledger.terms import recounted, standing_of
 
 
@@ -115,7 +117,7 @@ def verify(connection: sa.Connection, master_key: bytes, kept: Head | None = Non
             findings.append(f"row {_name(table.name, key)} was altered")
     findings += [f"row {table} {key} was deleted" for table, key in told]
     if not findings:
-        findings += _sums(connection)
+        findings += [*_sums(connection), *_surveys(connection)]
     return Verdict(last if last.number else None, rows, tuple(findings))
 
 
@@ -126,6 +128,14 @@ def _sums(connection: sa.Connection) -> Iterator[str]:
             if not standing_of(connection, population, label).holds(took):
                 name = _name("standings", (population, label))
                 yield f"row {name} holds less than its releases took"
+
+
+def _surveys(connection: sa.Connection) -> Iterator[str]:
+    """Waves that no limit admits together, and batches that are missing between others."""
+    for account in overspent(connection):
+        yield f"row {_name('survey_accounts', account)} has a limit under what its waves have spent"
+    for wave in waves_with_gaps(connection):
+        yield f"row {_name('waves', (wave,))} has batches whose numbers leave a gap"
 
 
 def _entries(touched: str) -> dict[tuple[str, str], str]:

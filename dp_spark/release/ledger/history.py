@@ -1,52 +1,30 @@
 """All that happened to a population's budget, line by line, for people and auditors."""
 
-from dataclasses import dataclass
-from fractions import Fraction
-
 import sqlalchemy as sa
 
 from dp_spark.release.ledger import store
 from dp_spark.release.ledger.accounts import budget
 from dp_spark.release.ledger.admission import Receipt
+from dp_spark.release.ledger.entries import Entry
 from dp_spark.release.ledger.exact import decode
 from dp_spark.release.ledger.records import records
 from dp_spark.release.ledger.states import ReleaseState
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One thing that happened.
-
-    Attributes:
-        what: `limit`, `pools`, `schedule` or `window` for a decision on the account, `source`, the name of a
-            decision on a release, or the state that a release entered.
-        about: the release or source, or what was decided; nothing for a limit.
-        epsilon: the new limit, what a release promised when it was charged or, negative, when that was given
-            back; None where nothing was.
-        by: the user who decided, or the host and process that ran.
-        paid: what a release takes when it is charged: `slot of NAME` or `pool of KIND`; else nothing.
-    """
-
-    at: str
-    what: str
-    about: str
-    epsilon: Fraction | None
-    delta: Fraction | None
-    reason: str
-    by: str
-    paid: str = ""
+from dp_spark.release.ledger.surveys import has_survey
+from dp_spark.release.ledger.wave_history import survey_entries
 
 
 def history(connection: sa.Connection, population: str) -> list[Entry]:
-    """Everything about a population, in the order of its times.
+    """Everything about a population, its surveys too, in the order of its times.
 
     Raises:
         BudgetRefused: the ledger does not know it.
     """
-    budget(connection, population)
+    if not has_survey(connection, population):
+        budget(connection, population)
     entries = [*_limits(connection, population), *_changes(connection, population)]
     entries += _sources(connection, population)
     entries += [*_releases(connection, population), *_decisions(connection, population)]
+    entries += survey_entries(connection, population)
     return sorted(entries, key=lambda entry: entry.at)
 
 

@@ -1,4 +1,4 @@
-"""Release keys under the master key: made, wrapped, unwrapped; and where the master key is kept."""
+"""Keys of releases and waves under the master key, and where the master key is kept."""
 
 import os
 import re
@@ -19,11 +19,15 @@ WRAPPED_BYTES = _NONCE_BYTES + KEY_BYTES + 16
 _HEX = re.compile(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}")
 _WRAPPING = b"dp_spark ledger: wrap release keys, version 1"
 _CHAINING = b"dp_spark ledger: vouch for rows, version 1"
+_DIGESTING = b"dp_spark ledger: digest batches of reports, version 1, wave "
 _CHECKING = b"dp_spark ledger: recognise the master key, version 1"
 
 
 def wrap_key(master_key: bytes, release_key: bytes, owner: str) -> bytes:
-    """`release_key` encrypted with AES-256-GCM, bound to the release `owner`; `WRAPPED_BYTES` long."""
+    """`release_key` encrypted with AES-256-GCM, bound to `owner`; `WRAPPED_BYTES` long.
+
+    `owner` is the text of a `ReleaseId`, or what `wave_owner` makes of a wave.
+    """
     nonce = os.urandom(_NONCE_BYTES)
     return nonce + AESGCM(_derive(master_key, _WRAPPING)).encrypt(nonce, release_key, owner.encode())
 
@@ -32,7 +36,7 @@ def unwrap_key(master_key: bytes, wrapped: bytes, owner: str) -> bytes:
     """The key that `wrap_key` wrapped for `owner`.
 
     Raises:
-        SetupRefused: the master key is another one, or the bytes were altered or belong to another release.
+        SetupRefused: the master key is another one, or the bytes were altered or belong to another owner.
     """
     nonce, sealed = wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:]
     try:
@@ -40,9 +44,19 @@ def unwrap_key(master_key: bytes, wrapped: bytes, owner: str) -> bytes:
     except InvalidTag:
         raise SetupRefused(
             "key_unreadable",
-            f"the key of release {owner} does not open with this master key",
+            f"the key of {owner} does not open with this master key",
             way_out="name the master key that this ledger was used with; if it is that, a row was altered",
         ) from None
+
+
+def wave_owner(wave: str) -> str:
+    """The owner of a wave's key: no id of a release, which has no blanks."""
+    return f"survey wave {wave}"
+
+
+def report_key(master_key: bytes, wave: str) -> bytes:
+    """The key under which the batches of one wave have digests; there for good, unlike the wave's own."""
+    return _derive(master_key, _DIGESTING + wave.encode())
 
 
 def master_key_check(master_key: bytes) -> bytes:

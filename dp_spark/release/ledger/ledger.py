@@ -5,20 +5,33 @@ import pwd
 import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import TypeVar
 
 import sqlalchemy as sa
 
 from dp_spark.guarantee import Every, Neighbours, PrivacyGuarantee, PrivacyUnit
-from dp_spark.release.ledger import accounts, chain, dividing, life, revisions, store
+from dp_spark.release.ledger import (
+    accounts,
+    batches,
+    chain,
+    dividing,
+    life,
+    opening,
+    revisions,
+    store,
+    surveys,
+    wave_life,
+)
 from dp_spark.release.ledger.accounts import Budget, BudgetChange
 from dp_spark.release.ledger.chain import Head, Verdict
 from dp_spark.release.ledger.claims import Claim, StagedOutcome
 from dp_spark.release.ledger.database import Database, database_of
 from dp_spark.release.ledger.decisions import Decision, decide
 from dp_spark.release.ledger.dividing import Enrolment
-from dp_spark.release.ledger.history import Entry, history
-from dp_spark.release.ledger.keys import require_master_key
+from dp_spark.release.ledger.entries import Entry
+from dp_spark.release.ledger.history import history
+from dp_spark.release.ledger.keys import report_key, require_master_key
 from dp_spark.release.ledger.records import ReleaseRecord, StoredFile, is_release, records, tables_of
 from dp_spark.release.ledger.reserve import (
     Known,
@@ -32,6 +45,15 @@ from dp_spark.release.ledger.sources import add_source, known_sources, source_na
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 from dp_spark.release.ledger.steps import Stamp, step
 from dp_spark.release.ledger.terms import has_releases
+from dp_spark.release.ledger.wave_records import is_wave, wave_records, wave_row
+from dp_spark.release.ledger.waves import (
+    Batch,
+    BatchClaim,
+    SurveyAccount,
+    WaveAsked,
+    WaveId,
+    WaveRecord,
+)
 from dp_spark.release.spec import PoolKind
 
 Clock = Callable[[], datetime]
@@ -296,6 +318,115 @@ class Ledger:
         """All releases of a population in the order of their charges."""
         return self._database.read(
             lambda connection: records(connection, store.releases.c.population == population)
+        )
+
+    def set_survey_limit(
+        self, population: str, survey: str, limit: Fraction, *, unit: PrivacyUnit, reason: str
+    ) -> None:
+        """Open the account of a survey or move its limit: the sum of epsilons that all its waves may have.
+
+        Raises:
+            BudgetRefused: the limit is not positive or under what was spent, or the reason is blank.
+            LedgerRefused: the account has another unit, or the unit names no person.
+            SpecRefused: population or survey is no name.
+        """
+        asked = surveys.SurveyLimit(population, survey, limit, unit, reason)
+        self._write(lambda connection: surveys.set_survey_limit(connection, asked, self._stamp()))
+
+    def survey_account(self, population: str, survey: str) -> SurveyAccount:
+        """Limit, charges and waves of a survey.
+
+        Raises:
+            BudgetRefused: the ledger does not know it.
+        """
+        return self._database.read(lambda connection: surveys.survey_account(connection, population, survey))
+
+    def survey_accounts(self) -> list[SurveyAccount]:
+        """The accounts of all surveys, by population and name."""
+        return self._database.read(surveys.survey_accounts)
+
+    def require_wave_admitted(self, asked: WaveAsked) -> None:
+        """Check that a wave would be opened now, or is known as it is asked for; `open_wave` decides.
+
+        Raises:
+            BudgetRefused, LedgerRefused: as `open_wave`.
+        """
+        self._database.read(lambda connection: opening.require_wave_admitted(connection, asked))
+
+    def open_wave(self, asked: WaveAsked) -> WaveRecord:
+        """Charge a new wave, or find a known one of the same spec for nothing.
+
+        Raises:
+            BudgetRefused: survey or population is unknown, has stopped, or does not admit the charge.
+            LedgerRefused: the wave is known with another spec or domain, the account counts another unit, the
+                domain changed and nobody says why, or a reason is blank.
+        """
+        return self._write(
+            lambda connection: opening.open_wave(connection, asked, self._master_key, self._stamp())
+        )
+
+    def wave(self, wave_id: WaveId) -> WaveRecord | None:
+        """What is known of a wave."""
+        return self._database.read(
+            lambda connection: next(iter(wave_records(connection, is_wave(wave_id))), None)
+        )
+
+    def wave_key(self, wave_id: WaveId) -> bytes:
+        """The 32 bytes from which tokens and reports come; refused from CLOSED on."""
+        return self._database.read(
+            lambda connection: wave_life.wave_key(connection, wave_id, self._master_key)
+        )
+
+    def report_key(self, wave_id: WaveId) -> bytes:
+        """The 32 bytes under which the wave's batches have digests; of a closed wave too."""
+        self._database.read(lambda connection: wave_row(connection, wave_id))
+        return report_key(self._master_key, str(wave_id))
+
+    def begin_batch(self, wave_id: WaveId) -> BatchClaim:
+        """An attempt at the wave's next batch; read the batches before it after this call, never before."""
+        return self._write(lambda connection: batches.begin_batch(connection, wave_id, self._stamp()))
+
+    def commit_batch(self, claim: BatchClaim, batch: Batch) -> bool:
+        """Whether the batch is the wave's now; False where another has its number."""
+        return self._write(lambda connection: batches.commit_batch(connection, claim, batch, self._stamp()))
+
+    def close_wave(self, wave_id: WaveId, batches: int, counts: StoredFile) -> StoredFile:
+        """Offer the counts of all batches; the first offered are the wave's, and its key is destroyed."""
+        stands = self._write(
+            lambda connection: wave_life.close_wave(connection, wave_id, batches, counts, self._stamp())
+        )
+        self._database.erase_log()
+        return stands
+
+    def stage_estimates(self, wave_id: WaveId, estimates: StoredFile) -> StoredFile:
+        """Offer estimates of a closed wave; the first offered are the wave's."""
+        return self._write(lambda connection: wave_life.stage_estimates(connection, wave_id, estimates))
+
+    def hold_wave(self, wave_id: WaveId, failed: Sequence[str]) -> None:
+        """Note that the checks named in `failed` keep the estimates from being published."""
+        self._write(lambda connection: wave_life.hold_wave(connection, wave_id, failed, self._stamp()))
+
+    def clear_wave(self, wave_id: WaveId, reason: str) -> None:
+        """Record the decision to publish a held wave although a gate failed."""
+        self._write(lambda connection: wave_life.clear_wave(connection, wave_id, reason, self._stamp()))
+
+    def record_wave_publication(self, wave_id: WaveId, sink: str, target: str, digest: str) -> None:
+        """Note that `sink` has counts and estimates at `target`; `digest` is that of either."""
+        copy = StoredFile(target, digest)
+        self._write(
+            lambda connection: wave_life.record_wave_publication(
+                connection, wave_id, sink, copy, self._stamp()
+            )
+        )
+
+    def publish_wave(self, wave_id: WaveId, sinks: Collection[str]) -> None:
+        """Declare the wave published; refused while one of its `sinks` is not recorded."""
+        self._write(lambda connection: wave_life.publish_wave(connection, wave_id, sinks, self._stamp()))
+
+    def seal_wave(self, wave_id: WaveId, statement: StoredFile) -> StoredFile:
+        """Close the wave's books with its statement; the first offered stands."""
+        return self._write(
+            lambda connection: wave_life.seal_wave(connection, wave_id, statement, self._stamp())
         )
 
     def _write(self, action: Callable[[sa.Connection], T]) -> T:

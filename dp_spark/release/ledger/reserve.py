@@ -64,7 +64,7 @@ def reserve(connection: sa.Connection, asked: Reservation, master_key: bytes, st
         LedgerRefused: the release is known with another spec, or protects other units than its account.
         SetupRefused: the ledger belongs to another master key.
     """
-    _bind_master_key(connection, master_key)
+    bind_master_key(connection, master_key)
     row = connection.execute(sa.select(store.releases).where(is_release(asked.release_id))).one_or_none()
     if row is None:
         release = _charge(connection, asked, master_key, stamp)
@@ -120,7 +120,12 @@ def require_own_master_key(connection: sa.Connection, master_key: bytes) -> bool
     return stored is not None
 
 
-def _bind_master_key(connection: sa.Connection, master_key: bytes) -> None:
+def bind_master_key(connection: sa.Connection, master_key: bytes) -> None:
+    """Let the ledger belong to this master key from its first charge on.
+
+    Raises:
+        SetupRefused: it belongs to another one.
+    """
     if not require_own_master_key(connection, master_key):
         here = store.ledger_meta.c.id == 1
         rows.update(connection, store.ledger_meta, here, master_key_check=master_key_check(master_key))

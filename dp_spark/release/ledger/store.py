@@ -23,6 +23,20 @@ def _release() -> sa.Column[int]:
     return sa.Column("release", sa.ForeignKey("releases.id"), nullable=False)
 
 
+def _survey() -> tuple[sa.Column[str], sa.Column[str], sa.ForeignKeyConstraint]:
+    return (
+        sa.Column("population", sa.String(128), nullable=False),
+        sa.Column("survey", sa.String(128), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["population", "survey"], ["survey_accounts.population", "survey_accounts.survey"]
+        ),
+    )
+
+
+def _wave() -> sa.Column[int]:
+    return sa.Column("wave", sa.ForeignKey("waves.id"), nullable=False)
+
+
 ledger_meta = sa.Table(
     "ledger_meta",
     metadata,
@@ -211,6 +225,91 @@ sources = sa.Table(
     sa.Column("population", sa.ForeignKey("accounts.population"), nullable=False),
     _text("os_user"),
     _text("at"),
+)
+
+survey_accounts = sa.Table(
+    "survey_accounts",
+    metadata,
+    sa.Column("population", sa.String(128), nullable=False),  # of no account of releases, or of one
+    sa.Column("survey", sa.String(128), nullable=False),
+    *map(_text, ("unit", "limit_epsilon")),
+    sa.PrimaryKeyConstraint("population", "survey"),
+)
+
+survey_changes = sa.Table(
+    "survey_changes",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    *_survey(),
+    _text("old_epsilon", nullable=True),
+    *map(_text, ("new_epsilon", "reason", "os_user", "at")),
+)
+
+waves = sa.Table(
+    "waves",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    *_survey(),
+    sa.Column("name", sa.String(128), nullable=False),
+    *map(_text, ("spec_digest", "domain_digest", "epsilon", "state")),
+    sa.Column("fence", sa.Integer, nullable=False),  # how many times a batch was begun
+    _text("reason"),
+    _text("changed", nullable=True),  # why the domain is not that of the wave before
+    _text("opened_at"),
+    *(_text(name, nullable=True) for name in ("closed_at", "counts_digest", "counts_path")),
+    *(_text(name, nullable=True) for name in ("estimates_digest", "estimates_path")),
+    *(_text(name, nullable=True) for name in ("statement_digest", "statement_path")),
+    sa.Column("plan", sa.LargeBinary, nullable=False),
+    sa.UniqueConstraint("population", "survey", "name"),
+)
+
+# Its rows are written as those of release_keys, for the same reason.
+wave_keys = sa.Table(
+    "wave_keys",
+    metadata,
+    sa.Column("wave", sa.Integer, sa.ForeignKey("waves.id"), primary_key=True, autoincrement=False),
+    sa.Column("wrapped", sa.LargeBinary, nullable=False),
+)
+
+wave_batches = sa.Table(
+    "wave_batches",
+    metadata,
+    _wave(),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("fence", sa.Integer, nullable=False),
+    *map(_text, ("path", "digest")),
+    sa.Column("reports", sa.BigInteger, nullable=False),
+    _text("at"),
+    sa.PrimaryKeyConstraint("wave", "number"),
+)
+
+wave_publications = sa.Table(
+    "wave_publications",
+    metadata,
+    _wave(),
+    *map(_text, ("sink", "target", "digest", "at")),
+    sa.PrimaryKeyConstraint("wave", "sink"),
+)
+
+wave_events = sa.Table(
+    "wave_events",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("wave", sa.ForeignKey("waves.id"), nullable=False, index=True),
+    _text("from_state", nullable=True),
+    _text("to_state"),
+    sa.Column("fence", sa.Integer, nullable=False),
+    _text("failed_checks", nullable=True),  # JSON list of names
+    *map(_text, ("at", "host")),
+    sa.Column("pid", sa.Integer, nullable=False),
+)
+
+wave_decisions = sa.Table(
+    "wave_decisions",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    _wave(),
+    *map(_text, ("decision", "reason", "os_user", "at")),
 )
 
 links = sa.Table(

@@ -5,10 +5,7 @@ The short forms run by default; the long ones by `make test-whole`.
 
 import os
 import resource
-import traceback
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -27,43 +24,12 @@ from ledger_support import (
     reserve,
     share,
 )
-from ledger_worker import charged, die_at, forked, kill_loop, live, release_of, write_loop
+from ledger_worker import charged, die_at, forked, kill_loop, live, release_of, started, write_loop
 
 from dp_spark.errors import LedgerRefused, Refusal
 from dp_spark.release.ledger import Ledger, ReleaseState, Standing, create_ledger
 from dp_spark.release.ledger.adhoc import Cost
 from dp_spark.release.spec import PoolKind
-
-
-@dataclass
-class Worker:
-    """A fork that does its work at once and tells a number at its end."""
-
-    child: int
-    pipe: int
-
-    def told(self) -> int:
-        with os.fdopen(self.pipe) as pipe:
-            text = pipe.read()
-        assert os.waitpid(self.child, 0)[1] == 0
-        return int(text)
-
-
-def started(work: Callable[..., int], *arguments: object) -> Worker:
-    """The work in a process of its own, forked so that nothing has to be imported again."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child:
-        os.close(writing)
-        return Worker(child, reading)
-    code = 1
-    try:
-        os.write(writing, str(work(*arguments)).encode())
-        code = 0
-    finally:
-        if code:
-            traceback.print_exc()
-        os._exit(code)
 
 
 def require_sound(ledger: Ledger, observed: Path | None = None) -> None:

@@ -14,6 +14,7 @@ from ledger_support import (
     reserve,
 )
 from schedule_support import noise, table
+from survey_support import PEOPLE, STATEMENT, SURVEY, limit_survey, opened, publish, wave_brought_to
 
 from dp_spark.errors import BudgetRefused, LedgerRefused, SetupRefused, SpecRefused
 from dp_spark.guarantee import Every
@@ -26,6 +27,7 @@ from dp_spark.release.ledger import (
     ReleaseId,
     ReleaseState,
     Schedule,
+    WaveState,
     grants,
     store,
 )
@@ -113,6 +115,43 @@ ILLEGAL = {Decision.PUBLISH, Decision.ABANDON}  # of a release that is reserved
 def claim_charge(ledger, claim):
     charge = ledger.find(claim.release_id).charge
     return Amount(charge.epsilon, charge.delta)
+
+
+FORBIDDEN_OF_SURVEYS = [
+    "INSERT INTO survey_accounts VALUES ('p', 's', '\"person\"', '9/1')",
+    "UPDATE survey_accounts SET limit_epsilon = '9/1'",
+    "INSERT INTO survey_changes (population) VALUES ('us_persons')",
+    "INSERT INTO wave_decisions (wave, decision) VALUES (1, 'publish')",
+    "UPDATE waves SET epsilon = '0/1'",
+    "UPDATE waves SET plan = ''",
+    "UPDATE waves SET domain_digest = ''",
+    "UPDATE wave_batches SET reports = 0",
+    "UPDATE wave_events SET at = ''",
+]
+
+
+def test_a_runner_brings_a_wave_from_charge_to_seal_and_decides_nothing(runner, ledger, place, role):
+    limit_survey(ledger, "1")
+    for action in (
+        lambda: limit_survey(runner, "9"),
+        lambda: limit_survey(runner, "9", survey="of_its_own"),
+    ):
+        with pytest.raises(SetupRefused) as refused:
+            action()
+        assert refused.value.code == "ledger_permission"
+    wave = wave_brought_to(runner, WaveState.HELD)
+    with pytest.raises(SetupRefused) as refused:
+        runner.clear_wave(wave, "on a whim")
+    assert refused.value.code == "ledger_permission"
+    for statement in FORBIDDEN_OF_SURVEYS:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            place.server.run(statement, database=place.database, role=role)
+    ledger.clear_wave(wave, "decided by the board")
+    publish(runner, wave)
+    runner.seal_wave(wave, STATEMENT)
+    with pytest.raises(BudgetRefused):
+        opened(runner, "2024q2")
+    assert ledger.survey_account(PEOPLE, SURVEY).limit == 1
 
 
 FORBIDDEN = [
