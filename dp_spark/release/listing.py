@@ -5,36 +5,21 @@ refusal may quote it.
 """
 
 import math
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet as pq
 
 from dp_spark.errors import InputRefused
 from dp_spark.release.group_keys import Keys
+from dp_spark.release.list_files import UNREADABLE, file_rows, normal_texts, not_readable, told_file
 from dp_spark.release.plan import ReleasePlan
-from dp_spark.release.problems import Wrong, nearest, shown
+from dp_spark.release.problems import Wrong, shown
 from dp_spark.release.public_lists import require_public_path
 from dp_spark.release.reading import read_text
-from dp_spark.release.spec import MAX_GROUP_KEYS, Axis, ReleaseSpec, used_labels
-
-_PARQUET = b"PAR1"
-# Types that Spark writes as one text, whatever its version; numbers with a point have several.
-_TEXTUAL = (
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_integer,
-    pa.types.is_date,
-    pa.types.is_boolean,
-    pa.types.is_null,
-)
+from dp_spark.release.spec import MAX_GROUP_KEYS, Axis, GroupsSpec, ReleaseSpec, used_labels
 
 
 def with_listed_files(plan: ReleasePlan, private: Iterable[str]) -> ReleasePlan:
@@ -54,30 +39,48 @@ def listed_in_files(spec: ReleaseSpec, private: Iterable[str]) -> Keys:
     Raises:
         InputRefused: a file is private or cannot be read, or lacks a column; or as `checked_keys`.
     """
-    groups, known = spec.groups, tuple(private)
+    return keys_in_files(spec.groups, spec.group_by, private, rolled=spec.rollup is not None)
+
+
+def keys_in_files(
+    groups: GroupsSpec, columns: Sequence[str], private: Iterable[str], *, rolled: bool
+) -> Keys:
+    """The groups that files have, in code point order; `rolled` says whether there are totals beside them.
+
+    Raises:
+        InputRefused: as `listed_in_files`.
+    """
+    known = tuple(private)
     for path in groups.files:
-        require_public_path(path, known, told=_told(path))
+        require_public_path(path, known, told=told_file(path))
+
+    def keys(path: str, of: Sequence[str]) -> Keys:
+        told = told_file(path)
+        return checked_keys(file_rows(path, of, told=told), groups, rolled=rolled, told=told)
+
     if groups.public_file is not None:
-        path = groups.public_file
-        return checked_keys(_batches(path, spec.group_by), spec, told=_told(path))
+        return keys(groups.public_file, columns)
     axes = {
-        axis.column: axis.values if isinstance(axis, Axis) else _axis_values(axis.file, axis.column, spec)
+        axis.column: axis.values
+        if isinstance(axis, Axis)
+        else tuple(text for (text,) in keys(axis.file, [axis.column]))
         for axis in groups.axes
     }
     size = math.prod(map(len, axes.values()))
     if size > MAX_GROUP_KEYS:
         raise _too_many("groups.public", f"makes {size:,} groups")
-    return tuple(product(*(axes[column] for column in spec.group_by)))
+    return tuple(product(*(axes[column] for column in columns)))
 
 
-def checked_keys(batches: Iterable[pa.RecordBatch], spec: ReleaseSpec, *, told: str) -> Keys:
+def checked_keys(batches: Iterable[pa.RecordBatch], groups: GroupsSpec, *, rolled: bool, told: str) -> Keys:
     """The distinct rows as groups, in code point order: texts in NFC, of the rules of a list in the spec.
 
     An empty text is one; a NULL counts as `null_label`, if there is one.
 
     Args:
         batches: rows of texts, or of what has one text; a column for each of a key's.
-        spec: whose groups they are to be.
+        groups: whose keys they are to be.
+        rolled: whether there are totals beside them.
         told: where the rows are from, in the words of the spec.
 
     Raises:
@@ -85,77 +88,13 @@ def checked_keys(batches: Iterable[pa.RecordBatch], spec: ReleaseSpec, *, told: 
             group: for a NULL, for its text, or because a label of the spec is the same text.
     """
     try:
-        found = _distinct((_as_texts(batch, spec.groups.null_label) for batch in batches), told)
+        found = _distinct((_as_texts(batch, groups.null_label) for batch in batches), told)
         columns = [column.to_pylist() for column in found.columns]
-    except (OSError, pa.ArrowException, ValueError) as failure:
-        raise InputRefused(
-            "groups_not_readable",
-            f"{told} cannot be read ({type(failure).__name__})",
-            way_out="name one file of this machine (a relative path is seen from where the command runs): "
-            "CSV in UTF-8 with a header line, or Parquet",
-        ) from None
+    except UNREADABLE as failure:
+        raise not_readable(told, failure) from None
     for name, column in zip(found.column_names, columns, strict=True):
-        _require_values(set(column), name, spec, told)
+        _require_values(set(column), name, told, used_labels(groups, rolled=rolled))
     return tuple(sorted(zip(*columns, strict=True)))
-
-
-def _axis_values(path: str, column: str, spec: ReleaseSpec) -> tuple[str, ...]:
-    return tuple(text for (text,) in checked_keys(_batches(path, [column]), spec, told=_told(path)))
-
-
-def _told(path: str) -> str:
-    return f"public_file {path!r}"
-
-
-def _batches(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of these columns of a file, of whichever of the two formats it is."""
-    file = Path(os.path.realpath(path.removeprefix("file:")))
-    with file.open("rb") as stream:
-        parquet = stream.read(len(_PARQUET)) == _PARQUET
-    yield from _parquet(file, columns, _told(path)) if parquet else _csv(file, columns, _told(path))
-
-
-def _csv(file: Path, columns: Sequence[str], told: str) -> Iterator[pa.RecordBatch]:
-    """Every column as text: nothing is guessed, and an empty field is an empty text."""
-    parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
-    with pyarrow.csv.open_csv(file, parse_options=parse) as reader:
-        _require_columns(reader.schema, columns, told)
-    texts = pyarrow.csv.ConvertOptions(
-        column_types=dict.fromkeys(columns, pa.string()),
-        include_columns=list(columns),
-        strings_can_be_null=False,
-    )
-    with pyarrow.csv.open_csv(file, parse_options=parse, convert_options=texts) as reader:
-        yield from reader
-
-
-def _parquet(file: Path, columns: Sequence[str], told: str) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(file) as parquet:
-        _require_columns(parquet.schema_arrow, columns, told)
-        for name in columns:
-            kind = parquet.schema_arrow.field(name).type
-            value = kind.value_type if isinstance(kind, pa.DictionaryType) else kind
-            if not any(holds(value) for holds in _TEXTUAL):
-                raise InputRefused(
-                    "groups_columns",
-                    f"{told}: column {name!r} is {kind} (allowed: text, whole number, date, boolean)",
-                    way_out="write it as text, as the rows have it",
-                )
-        for batch in parquet.iter_batches(columns=list(columns)):
-            yield batch.select(list(columns))
-
-
-def _require_columns(schema: pa.Schema, columns: Sequence[str], told: str) -> None:
-    for name in columns:
-        number = len(schema.get_all_field_indices(name))
-        if number != 1:
-            guess = nearest(name, schema.names)
-            hint = f"; did you mean {guess!r}?" if guess and not number else ""
-            raise InputRefused(
-                "groups_columns",
-                f"{told} has {number or 'no'} column{'s' if number else ''} {name!r}{hint}",
-                way_out="give the file a header line that has each column of group_by once",
-            )
 
 
 def _as_texts(batch: pa.RecordBatch, null_label: str | None) -> pa.RecordBatch:
@@ -165,9 +104,7 @@ def _as_texts(batch: pa.RecordBatch, null_label: str | None) -> pa.RecordBatch:
 
 
 def _normal(column: "pa.Array[Any]", null_label: str | None) -> "pa.Array[Any]":
-    texts: Any = column.cast(pa.string())
-    texts.validate(full=True)  # normalising takes bytes that are no UTF-8 for granted
-    normal: Any = pc.call_function("utf8_normalize", [texts], pc.Utf8NormalizeOptions("NFC"))
+    normal: Any = normal_texts(column)
     filled: pa.Array[Any] = normal if null_label is None else normal.fill_null(null_label)
     return filled
 
@@ -204,7 +141,7 @@ def _too_many(told: str, why: str) -> InputRefused:
     )
 
 
-def _require_values(values: set[str | None], column: str, spec: ReleaseSpec, told: str) -> None:
+def _require_values(values: set[str | None], column: str, told: str, labels: Mapping[str, str]) -> None:
     """Refuse what a list in the spec could not have as a value of a group, but for the empty text."""
     if None in values:
         raise InputRefused(
@@ -219,7 +156,7 @@ def _require_values(values: set[str | None], column: str, spec: ReleaseSpec, tol
             (problem,) = failure.problems
             why = f"{told}: column {column!r}: {problem.told()}"
             raise InputRefused("groups_text", why, way_out=f"{problem.way_out}, or remove the row") from None
-    for key, label in used_labels(spec.groups, rolled=spec.rollup is not None).items():
+    for key, label in labels.items():
         if label in values:
             raise InputRefused(
                 "groups_label",

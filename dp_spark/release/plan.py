@@ -43,6 +43,7 @@ class ColumnType(StrEnum):
     BIGINT = "BIGINT"
     DECIMAL = "DECIMAL"
     DOUBLE = "DOUBLE"
+    BOOLEAN = "BOOLEAN"
 
 
 @dataclass(frozen=True, slots=True)

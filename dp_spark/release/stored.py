@@ -1,8 +1,6 @@
 """Plans as bytes: what the ledger keeps at reservation, and what resume uses."""
 
 import json
-import zlib
-from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from fractions import Fraction
@@ -12,7 +10,7 @@ from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.noise import NoiseTable, Part
 from dp_spark.queries import Binning, ClampedColumn, Edges, Listed, Measure, MeasureKind, Total
 from dp_spark.release.asking import query_of
-from dp_spark.release.group_keys import Keys, keys_bytes, keys_digest
+from dp_spark.release.group_keys import packed_keys, unpacked_keys
 from dp_spark.release.plan import (
     BudgetShare,
     ColumnRole,
@@ -52,7 +50,7 @@ def plan_to_bytes(plan: ReleasePlan) -> bytes:
     if plan.share is not None:
         document["share"] = _share_to_json(plan.share)
     if plan.listed is not None:
-        document["groups"] = _listed_to_json(plan.listed)
+        document["groups"] = packed_keys(plan.listed)
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
@@ -76,7 +74,8 @@ def plan_from_bytes(body: bytes, tables: Mapping[str, bytes]) -> ReleasePlan:
         queries.append(PlannedQuery(entry.name, entry.kind, query_of(entry, spec), of_groups, tuple(rolled)))
     decision = NoiseDecision(**document["noise"])
     columns = tuple(map(_column_from_json, document["columns"]))
-    share, listed = _share_from_json(document.get("share")), _listed_from_json(document.get("groups"))
+    share = _share_from_json(document.get("share"))
+    listed = unpacked_keys(document["groups"]) if "groups" in document else None
     selection = _selection_from_json(document.get("selection"), noise)
     return ReleasePlan(spec, decision, tuple(queries), columns, share, listed, selection)
 
@@ -115,20 +114,6 @@ def _share_from_json(stored: Mapping[str, Any] | None) -> BudgetShare | None:
         return None
     whole, each = (PrivacyGuarantee(*map(Fraction, stored[name])) for name in ("whole", "each"))
     return BudgetShare(whole, stored["horizon"], each)
-
-
-def _listed_to_json(keys: Keys) -> dict[str, str]:
-    body = b64encode(zlib.compress(keys_bytes(keys))).decode()
-    return {"sha256": keys_digest(keys), "keys": body}
-
-
-def _listed_from_json(stored: Mapping[str, str] | None) -> Keys | None:
-    if stored is None:
-        return None
-    keys = tuple(map(tuple, json.loads(zlib.decompress(b64decode(stored["keys"])))))
-    if keys_digest(keys) != stored["sha256"]:
-        raise ValueError("the groups of the stored plan are damaged")
-    return keys
 
 
 def _total_to_json(planned: PlannedTotal) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from .designs import Design, Incidence
 from .domain import CATCH_ALL, Domain, SensitiveIf
 from .efficiency import Efficiency, efficiency
 from .estimate import Consistency, Estimate, Method, ReportCounts
+from .exposure import Exposure, exposure
 from .field import Field
 from .hadamard import Hadamard
 from .hashing import Hashing
@@ -24,6 +25,7 @@ __all__ = [
     "Domain",
     "Efficiency",
     "Estimate",
+    "Exposure",
     "Field",
     "Hadamard",
     "Hashing",
@@ -36,6 +38,7 @@ __all__ = [
     "SensitiveIf",
     "Trivial",
     "efficiency",
+    "exposure",
     "limit",
     "mechanism",
     "mixture_mse",

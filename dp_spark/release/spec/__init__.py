@@ -1,4 +1,4 @@
-"""What an operator writes: the spec of one release, from YAML or built in Python."""
+"""What an operator writes: the spec of one release or survey, from YAML or built in Python."""
 
 from dp_spark.guarantee import Every
 from dp_spark.release.spec.binned import MAX_RANKS, BinnedQuerySpec, DistinctQuerySpec
@@ -9,22 +9,29 @@ from dp_spark.release.spec.columns import (
     REVISION_COLUMN,
     output_columns,
 )
+from dp_spark.release.spec.domain import Categories, DomainSpec
 from dp_spark.release.spec.edges import MAX_BINS
 from dp_spark.release.spec.expressions import DerivedColumn
 from dp_spark.release.spec.groups import MAX_GROUP_KEYS, GroupsSpec, PrivateGroups, PublicTable, used_labels
 from dp_spark.release.spec.listed import Axis, FileAxis
-from dp_spark.release.spec.load import load_spec, parse_spec, spec_from_canonical
+from dp_spark.release.spec.load import (
+    load_spec,
+    load_survey,
+    parse_spec,
+    parse_survey,
+    spec_from_canonical,
+    survey_from_canonical,
+)
 from dp_spark.release.spec.queries import ColumnQuerySpec, CountingQuerySpec, QuerySpec
 from dp_spark.release.spec.ranges import WeightSpec
 from dp_spark.release.spec.ratio import RatioQuerySpec
 from dp_spark.release.spec.release import (
     BudgetSpec,
-    FrameInput,
-    InputSpec,
     PeriodSpec,
     ReleaseSpec,
-    SinkSpec,
 )
+from dp_spark.release.spec.survey import EstimateSpec, GroupWeight, SurveyBudget, SurveySpec
+from dp_spark.release.spec.tables import FrameInput, InputSpec, SinkSpec
 from dp_spark.release.spec.unit import BoundsSpec, UnitSpec, contribution_bounds
 from dp_spark.release.spec.values import (
     FROM_BUDGET,
@@ -53,14 +60,18 @@ __all__ = [
     "BinnedQuerySpec",
     "BoundsSpec",
     "BudgetSpec",
+    "Categories",
     "Clamp",
     "ColumnQuerySpec",
     "CountingQuerySpec",
     "DerivedColumn",
     "DistinctQuerySpec",
+    "DomainSpec",
+    "EstimateSpec",
     "Every",
     "FileAxis",
     "FrameInput",
+    "GroupWeight",
     "GroupsSpec",
     "InputFormat",
     "InputSpec",
@@ -76,13 +87,18 @@ __all__ = [
     "Selection",
     "SinkKind",
     "SinkSpec",
+    "SurveyBudget",
+    "SurveySpec",
     "UnitSpec",
     "WeightSpec",
     "contribution_bounds",
     "load_spec",
+    "load_survey",
     "output_columns",
     "parse_spec",
+    "parse_survey",
     "spec_from_canonical",
     "spec_yaml",
+    "survey_from_canonical",
     "used_labels",
 ]

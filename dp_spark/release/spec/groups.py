@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
+from dp_spark.release.group_keys import Keys
 from dp_spark.release.problems import Problem, Wrong, shown
 from dp_spark.release.reading import read_truth, word_of
 from dp_spark.release.spec.listed import Axis, FileAxis, PublicGroups, read_public
@@ -146,6 +148,14 @@ class GroupsSpec(Part, frozen=True):
             return None
         axes = [each for each in self.axes if isinstance(each, Axis)]
         return math.prod(len(axis.values) for axis in axes) if axes else len(self.keys)
+
+    def listed(self, columns: Sequence[str]) -> Keys:
+        """All groups in code point order, each with its values in the order of `columns`.
+
+        Precondition: `in_spec`.
+        """
+        axes = {each.column: each.values for each in self.axes if isinstance(each, Axis)}
+        return tuple(product(*(axes[column] for column in columns))) if axes else self.keys
 
     def written(self) -> dict[str, object]:
         """What is said, without what is left at its default: the canonical form."""

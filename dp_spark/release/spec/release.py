@@ -1,28 +1,23 @@
 """The spec of one release: its parts, what they must be together, and its canonical form."""
 
-import hashlib
-import json
-import posixpath
 from collections.abc import Iterator
-from fractions import Fraction
-from itertools import combinations, product
-from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
 from dp_spark.errors import PlanRefused
 from dp_spark.guarantee import Every, Neighbours, PrivacyGuarantee
-from dp_spark.release.problems import Place, Problem, Wrong, path_text, shown, wrong
+from dp_spark.release.problems import Problem, Wrong, shown, wrong
 from dp_spark.release.reading import read_list, word_of
+from dp_spark.release.spec.canonical import canonical_json, digest
 from dp_spark.release.spec.columns import column_problems
 from dp_spark.release.spec.expressions import Condition, DerivedColumn, derive_problems, read_derive
 from dp_spark.release.spec.groups import GroupsSpec, group_problems
-from dp_spark.release.spec.listed import Axis
 from dp_spark.release.spec.part import Part
 from dp_spark.release.spec.queries import ColumnQuerySpec, QuerySpec, query_suffixes, read_query
 from dp_spark.release.spec.ratio import ratio_problems
 from dp_spark.release.spec.rollup import Rollup, read_rollup, rollup_problems
+from dp_spark.release.spec.tables import FrameInput, InputSpec, SinkSpec, path_problems, read_input
 from dp_spark.release.spec.unit import BoundsSpec, UnitSpec, unit_problems
 from dp_spark.release.spec.values import (
     AUTO_NOISE,
@@ -32,35 +27,12 @@ from dp_spark.release.spec.values import (
     Column,
     Delta,
     Epsilon,
-    InputFormat,
-    Location,
     PoolKind,
     Population,
     ReleaseName,
-    SinkKind,
     TimeZone,
     read_noise,
 )
-
-
-class InputSpec(Part, frozen=True):
-    """Where the rows are."""
-
-    format: Annotated[InputFormat, BeforeValidator(word_of(InputFormat))] = Field(examples=["parquet"])
-    path: Location = Field(examples=["data/flights"])
-
-
-class FrameInput(Part, frozen=True):
-    """The rows are those of the frame that a run is given: what a spec without `input` has."""
-
-    @property
-    def format(self) -> None:
-        """A frame has none."""
-        return None
-
-
-def _read_input(value: object) -> InputSpec | FrameInput:
-    return value if isinstance(value, FrameInput) else InputSpec.model_validate(value)
 
 
 class PeriodSpec(Part, frozen=True):
@@ -106,13 +78,6 @@ class BudgetSpec(Part, frozen=True):
     pool: Annotated[PoolKind, BeforeValidator(word_of(PoolKind))] | None = Field(None, examples=["zcdp"])
 
 
-class SinkSpec(Part, frozen=True):
-    """One place where the release is published."""
-
-    sink: Annotated[SinkKind, BeforeValidator(word_of(SinkKind))] = Field(examples=["parquet"])
-    path: Location = Field(examples=["out/flights_by_origin"])
-
-
 class ReleaseSpec(Part, frozen=True):
     """One release: the rows, whom it protects and how well, what it asks, where it goes.
 
@@ -124,7 +89,7 @@ class ReleaseSpec(Part, frozen=True):
     """
 
     release: ReleaseName = Field(examples=["flights_by_origin"])
-    input: Annotated[InputSpec | FrameInput, PlainValidator(_read_input)] = FrameInput()
+    input: Annotated[InputSpec | FrameInput, PlainValidator(read_input)] = FrameInput()
     period: PeriodSpec | None = None
     where: Condition | None = None
     derive: Annotated[tuple[DerivedColumn, ...], PlainValidator(read_derive)] | None = None
@@ -162,7 +127,7 @@ class ReleaseSpec(Part, frozen=True):
             *ratio_problems(self.queries),
             *_clamp_problems(self),
             *_horizon_problems(self),
-            *_path_problems(self),
+            *path_problems(self.input, self.publish),
         ]
         if problems:
             raise Wrong(*problems)
@@ -199,17 +164,16 @@ class ReleaseSpec(Part, frozen=True):
                 f"groups.{self.groups.source} of release {self.release} is read by a run, not by the spec",
                 way_out="run it, or list the groups as groups: {public: [..]}",
             )
-        axes = {each.column: each.values for each in self.groups.axes if isinstance(each, Axis)}
-        return tuple(product(*(axes[column] for column in self.group_by))) if axes else self.groups.keys
+        return self.groups.listed(self.group_by)
 
     def canonical_json(self) -> str:
         """The same text for every way to write this spec; `parse_spec` reads it too."""
-        return json.dumps(self, default=plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return canonical_json(self)
 
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, in hexadecimal."""
-        return hashlib.sha256(self.canonical_json().encode()).hexdigest()
+        return digest(self)
 
 
 def _clamp_problems(spec: ReleaseSpec) -> Iterator[Problem]:
@@ -226,33 +190,3 @@ def _horizon_problems(spec: ReleaseSpec) -> Iterator[Problem]:
     if spec.guarantee == FROM_BUDGET and spec.budget.horizon is None:
         why = f"missing key 'horizon': guarantee = {FROM_BUDGET!r} shares the budget among so many releases"
         yield Problem(why, "add `horizon: 365`, the number of releases", at=("budget",))
-
-
-def _path_problems(spec: ReleaseSpec) -> Iterator[Problem]:
-    """Paths of which one would overwrite, or be read as part of, another."""
-    places: list[tuple[Place, str]] = []
-    if isinstance(spec.input, InputSpec):
-        places.append((("input", "path"), spec.input.path))
-    places += [(("publish", i, "path"), sink.path) for i, sink in enumerate(spec.publish)]
-    for (first, one), (second, other) in combinations(places, 2):
-        a, b = (PurePosixPath(posixpath.normpath(path)) for path in (one, other))
-        if a.is_relative_to(b) or b.is_relative_to(a):
-            why = f"is the same directory as {path_text(first)} = {shown(one)}, or one lies within the other"
-            yield Problem(why, "write to a directory of its own", "separate paths", shown(other), second)
-
-
-def plain(value: object) -> object:
-    """What JSON does not know, in terms of what it does."""
-    match value:
-        case GroupsSpec():
-            return value.written()
-        case UnitSpec(is_row=True):
-            return {"row": "true"}
-        case Part():
-            return {key: each for key, each in value if not (each is None or isinstance(each, FrameInput))}
-        case PrivacyGuarantee(epsilon=epsilon, delta=delta):
-            return {"epsilon": epsilon, "delta": delta}
-        case Fraction(numerator=numerator, denominator=denominator):
-            return f"{numerator}/{denominator}"
-        case _:
-            raise TypeError(f"a spec holds no {type(value).__name__}")

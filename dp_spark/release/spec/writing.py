@@ -7,22 +7,25 @@ from decimal import Decimal
 from fractions import Fraction
 
 from dp_spark.release.reading import UNPRINTABLE
-from dp_spark.release.spec.release import ReleaseSpec, plain
+from dp_spark.release.spec.canonical import plain
+from dp_spark.release.spec.release import ReleaseSpec
+from dp_spark.release.spec.survey import SurveySpec
 
 _BARE = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*|-?[0-9][0-9.]*")  # needs no quotes in plain YAML
 _LINES = ("derive", "queries", "publish")  # lists of mappings, an entry a line
 _SHORT = 20  # characters of a decimal; a longer number is written as a fraction
 
 
-def spec_yaml(spec: ReleaseSpec | Mapping[str, object]) -> str:
-    """The YAML text of a spec: `parse_spec` gives a spec of the same digest back.
+def spec_yaml(spec: ReleaseSpec | SurveySpec | Mapping[str, object]) -> str:
+    """The YAML text of a spec: `parse_spec` or `parse_survey` gives one of the same digest back.
 
     Args:
-        spec: a spec, or its keys so far, with the values that `ReleaseSpec` holds.
+        spec: a spec, or the keys so far of a release, with the values that `ReleaseSpec` holds.
     """
-    written = plain(spec) if isinstance(spec, ReleaseSpec) else spec
+    written = spec if isinstance(spec, Mapping) else plain(spec)
     assert isinstance(written, Mapping)
-    keys = (key for key in ReleaseSpec.model_fields if key in written)
+    fields = SurveySpec.model_fields if isinstance(spec, SurveySpec) else ReleaseSpec.model_fields
+    keys = (key for key in fields if key in written)
     return "".join(f"{line}\n" for key in keys for line in _lines(key, written[key]))
 
 
