@@ -4,31 +4,30 @@ A run can be killed anywhere and started again: the ledger knows the state, and 
 nothing the second time or is decided by the ledger's compare-and-set.
 """
 
-import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeAlias, TypeVar
-from urllib.parse import unquote
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.checks import check_artefact
-from dp_spark.errors import InputRefused, PublishRefused, Refusal, ReleaseHeld
+from dp_spark.errors import InputRefused, PublishRefused, ReleaseHeld
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
 from dp_spark.frames.collect import collect_totals
 from dp_spark.frames.expressions import reads_moments
 from dp_spark.frames.groups import table_keys
 from dp_spark.frames.privatize import estimates, noisy_totals
+from dp_spark.frames.rows import Rows, SparkSource
 from dp_spark.frames.selection import Selected, select_groups, selected_groups
-from dp_spark.frames.session import TIME_ZONE, pinned, require_one_machine
-from dp_spark.frames.sources import check_columns, open_source
+from dp_spark.frames.session import TIME_ZONE
+from dp_spark.frames.sources import check_columns
 from dp_spark.publish import (
+    Part,
     artefact_digest,
     local_root,
     publish_parquet,
@@ -52,7 +51,6 @@ from dp_spark.release.ledger import (
     StoredFile,
     noise_of,
     require_same_protection,
-    source_name,
     utc_now,
     warning_of,
 )
@@ -61,13 +59,11 @@ from dp_spark.release.period import PeriodWindow, period_window
 from dp_spark.release.places import open_ledger, release_record
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.profile import Profile
-from dp_spark.release.spec import InputSpec, ReleaseSpec, SinkSpec
+from dp_spark.release.spec import ReleaseSpec, SinkSpec
 from dp_spark.release.stored import plan_from_bytes, plan_to_bytes
 from dp_spark.report import RunResult, file_digest, release_facts, sealed_release, write_statement
 
 Observer: TypeAlias = "Callable[[Step], None]"
-SparkSource: TypeAlias = Callable[[], SparkSession]
-T = TypeVar("T")
 
 
 class Step(StrEnum):
@@ -124,10 +120,10 @@ def run_release(  # noqa: PLR0913  # a run has as many sides
     """
     window = period_window(spec.period, key)
     ledger = open_ledger(profile)
-    rows = _Rows(spec, spark, frame, one_machine=ledger.one_machine)
+    rows = Rows(spec.input, f"release {spec.release!r}", spark, frame, one_machine=ledger.one_machine)
     first = ReleaseId(spec.budget.population, spec.release, key)
     release = ledger.current_revision(first) if revise is None else ledger.revision_for(first, revise)
-    claim = _reserved(ledger, release, window, rows, revise, observe)
+    claim = _reserved(ledger, release, window, spec, rows, revise, observe)
     plan = plan_from_bytes(claim.plan_bytes, claim.tables)
     result = _brought_home(_Run(ledger, claim, plan, window, profile, rows, observe))
     if result.warning is not None:
@@ -149,7 +145,7 @@ def publish_held(
     claim = ledger.resume(release)
     plan = plan_from_bytes(claim.plan_bytes, claim.tables)
     window = period_window(plan.spec.period, release.period_key)
-    rows = _Rows(plan.spec, _no_spark, None, one_machine=ledger.one_machine)
+    rows = Rows(plan.spec.input, str(release), _no_spark, None, one_machine=ledger.one_machine)
     return _brought_home(_Run(ledger, claim, plan, window, profile, rows, observe))
 
 
@@ -175,103 +171,6 @@ def _brought_home(run: "_Run") -> RunResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """Where the rows of a spec are: its input, or a frame.
-
-    `one_machine`: whether the ledger is a file, and Spark has to run on this machine alone.
-
-    Raises:
-        InputRefused: at once, if they would be in both; by `require`, if in neither.
-    """
-
-    spec: ReleaseSpec
-    spark: SparkSource
-    frame: DataFrame | None
-    one_machine: bool
-
-    def __post_init__(self) -> None:
-        if self.frame is not None and isinstance(self.spec.input, InputSpec):
-            raise InputRefused(
-                "input_twice",
-                f"the rows are to come from a frame and from input.path = {self.spec.input.path!r}",
-                way_out="leave out one of them",
-            )
-
-    def require(self) -> None:
-        """Check that there are rows to read."""
-        if self.frame is None and not isinstance(self.spec.input, InputSpec):
-            raise InputRefused(
-                "input_missing",
-                f"the spec of release {self.spec.release!r} has no input, and no frame was given",
-                way_out="add `input: {format: parquet, path: PATH}` to the spec, or give the rows as a "
-                "frame, in a notebook: Release.read(SPEC).run(spark, frame, key=KEY)",
-            )
-
-    def session(self) -> SparkSession:
-        """The session that reads them.
-
-        Raises:
-            SetupRefused: the ledger is a file, and the session may run on other machines.
-        """
-        session = self.spark() if self.frame is None else self.frame.sparkSession
-        if self.one_machine:
-            # Only the session knows its master: under spark-submit the profile does not say.
-            require_one_machine(session)
-        return session
-
-    def pinned(self) -> AbstractContextManager[None]:
-        """Hold the settings of the session that the answer depends on."""
-        return pinned(self.session(), frame_given=self.frame is not None)
-
-    def require_zone(self) -> None:
-        """Refuse a frame of another time zone where the spec has to know which day a moment lies in."""
-        if self.frame is None or not reads_moments(self.frame.schema, self.spec):
-            return
-        zone = self.session().conf.get(TIME_ZONE)
-        if zone != "UTC":
-            raise InputRefused(
-                "frame_time_zone",
-                f"{TIME_ZONE} = {zone!r}: where, derive and unit.per read timestamps in UTC, and a frame "
-                "keeps the zone that it was made for",
-                way_out=f"spark.conf.set({TIME_ZONE!r}, 'UTC') before the frame is made; period.timezone "
-                "says whose midnight ends a day",
-            )
-
-    def opened(self, session: SparkSession) -> DataFrame:
-        """The rows as a lazy frame."""
-        if self.frame is not None:
-            return self.frame
-        assert isinstance(self.spec.input, InputSpec)
-        return open_source(session, self.spec.input)
-
-    def source(self) -> str | None:
-        """The input's name in the ledger; a frame has none."""
-        return source_name(self.spec.input.path) if isinstance(self.spec.input, InputSpec) else None
-
-    def private(self) -> frozenset[str]:
-        """What holds them, as sources are named in the ledger."""
-        source = self.source()
-        return frozenset({*map(str, self.places()), *([] if source is None else [source])})
-
-    def places(self) -> set[Path]:
-        """Local directories that hold them; of a frame, as far as Spark tells."""
-        if self.frame is None:
-            assert isinstance(self.spec.input, InputSpec)
-            return {Path(os.path.realpath(self.spec.input.path.removeprefix("file:")))}
-        try:
-            names = self.frame.inputFiles()
-        except Exception:  # noqa: BLE001  # a frame that cannot be looked at is refused with its columns
-            return set()
-        files = (Path(os.path.realpath(unquote(name[5:]))) for name in names if name.startswith("file:"))
-        return {_above_partitions(file.parent) for file in files}
-
-
-def _above_partitions(directory: Path) -> Path:
-    """The directory, or the first above it that is not called COLUMN=VALUE."""
-    return next(each for each in (directory, *directory.parents) if "=" not in each.name)
-
-
-@dataclass(frozen=True, slots=True)
 class _Run:
     """One attempt at a release: its claim and stored plan, and what it works with."""
 
@@ -280,7 +179,7 @@ class _Run:
     plan: ReleasePlan
     window: PeriodWindow
     profile: Profile
-    rows: _Rows
+    rows: Rows
     observe: Observer
 
     @property
@@ -293,12 +192,12 @@ def _reserved(
     ledger: Ledger,
     release: ReleaseId,
     window: PeriodWindow,
-    rows: _Rows,
+    spec: ReleaseSpec,
+    rows: Rows,
     revise: str | None,
     observe: Observer,
 ) -> Claim:
     """The charge and the plan: a new one, or those of the attempt that this run continues."""
-    spec = rows.spec
     if ledger.find(release) is not None:
         observe(Step.RESUME)
         return ledger.resume(release, Known(spec.digest, revise))
@@ -307,7 +206,7 @@ def _reserved(
     account = ledger.budget(release.population)
     require_same_protection(account, spec.unit.protected, spec.neighbours)
     rows.require()
-    _require_sinks(rows, window, release)
+    _require_sinks(spec, rows, window, release)
     private = ledger.sources() | rows.private()
     plan = with_listed_files(plan_for(account, spec), private)
     asked = Reservation(
@@ -334,7 +233,7 @@ def _reserved(
 
 
 def _with_listed_table(
-    plan: ReleasePlan, window: PeriodWindow, rows: _Rows, private: frozenset[str]
+    plan: ReleasePlan, window: PeriodWindow, rows: Rows, private: frozenset[str]
 ) -> ReleasePlan:
     """The plan with the groups that its spec has in a table; any other plan as it is."""
     if plan.spec.groups.public_table is None:
@@ -344,29 +243,36 @@ def _with_listed_table(
         return replace(plan, listed=table_keys(session, plan.spec, window, private))
 
 
-def _require_sinks(rows: _Rows, window: PeriodWindow, release: ReleaseId) -> None:
+def _require_sinks(spec: ReleaseSpec, rows: Rows, window: PeriodWindow, release: ReleaseId) -> None:
     """Refuse a sink that cannot take the period, or that lies within the input, or holds it."""
-    sources = rows.places()
-    for sink in rows.spec.publish:
-        require_free(sink.path, period_start=window.start, release_id=str(release))
-        root = local_root(sink.path)
-        if any(root.is_relative_to(source) or source.is_relative_to(root) for source in sources):
-            read = rows.spec.input.path if isinstance(rows.spec.input, InputSpec) else "files of the frame"
-            raise PublishRefused(
-                "sink_in_input",
-                f"publish path {sink.path!r} and the input, {read!r}, lie within each other",
-                way_out="publish to a directory of its own (a link between the two does not make it one)",
-            )
+    for sink in spec.publish:
+        require_free(sink.path, part=Part.of_period(window.start), release_id=str(release))
+        rows.require_apart(sink.path, local_root(sink.path))
 
 
-def _require_input(plan: ReleasePlan, window: PeriodWindow, rows: _Rows) -> None:
+def _require_zone(spec: ReleaseSpec, rows: Rows) -> None:
+    """Refuse a frame of another time zone where the spec has to know which day a moment lies in."""
+    if rows.frame is None or not reads_moments(rows.frame.schema, spec):
+        return
+    zone = rows.session().conf.get(TIME_ZONE)
+    if zone != "UTC":
+        raise InputRefused(
+            "frame_time_zone",
+            f"{TIME_ZONE} = {zone!r}: where, derive and unit.per read timestamps in UTC, and a frame "
+            "keeps the zone that it was made for",
+            way_out=f"spark.conf.set({TIME_ZONE!r}, 'UTC') before the frame is made; period.timezone "
+            "says whose midnight ends a day",
+        )
+
+
+def _require_input(plan: ReleasePlan, window: PeriodWindow, rows: Rows) -> None:
     """Refuse an input that lacks what the plan reads; the whole query is built, and not run."""
     session = rows.session()
-    rows.require_zone()
+    _require_zone(plan.spec, rows)
     with rows.pinned():
         try:
             frame = rows.opened(session)
-            _refuse_stream(frame)
+            rows.require_no_stream(frame)
             check_columns(frame, plan.spec)
             # Connect looks at a query only when it is asked for its columns.
             if plan.selection is not None:
@@ -382,15 +288,6 @@ def _require_input(plan: ReleasePlan, window: PeriodWindow, rows: _Rows) -> None
                 way_out="look at the columns that the spec names, at their types, and that no two have one "
                 "name; nothing was charged",
             ) from None
-
-
-def _refuse_stream(frame: DataFrame) -> None:
-    if frame.isStreaming:
-        raise InputRefused(
-            "input_streams",
-            "the frame is a stream, and the rows of a release are read as they are at one time",
-            way_out="write the rows of the period to a table and give a frame of that",
-        )
 
 
 def _stage(run: _Run) -> StoredFile:
@@ -418,7 +315,7 @@ def _privatized(run: _Run, release_key: bytes) -> pa.Table:
         frame = run.rows.opened(session)
         return collect_totals(frame, plan=plan, window=run.window, release_key=release_key)
 
-    totals = _on_spark(totals_of_input, run.rows)
+    totals = run.rows.on_spark(totals_of_input)
     run.observe(Step.DRAW)
     noisy = noisy_totals(
         totals, plan=plan, window=run.window, release_key=release_key, noisy_units=noisy_units
@@ -443,27 +340,8 @@ def _with_selected(run: _Run, release_key: bytes) -> tuple[ReleasePlan, Integers
         frame = run.rows.opened(session)
         return select_groups(frame, plan=run.plan, window=run.window, release_key=release_key)
 
-    selected = _on_spark(groups_of_input, run.rows)
+    selected = run.rows.on_spark(groups_of_input)
     return run.plan.with_selected(selected.keys), selected.noisy_units
-
-
-def _on_spark(action: Callable[[], T], rows: _Rows) -> T:
-    """The action's result; a failure keeps its class and loses its text, which may hold a row's values."""
-    try:
-        with rows.pinned():
-            return action()
-    except Refusal:
-        raise
-    except Exception as failure:  # noqa: BLE001  # whatever it is, its text stays here
-        condition = getattr(failure, "getCondition", lambda: None)()
-        raise InputRefused(
-            "reading_failed",
-            f"Spark failed while it read the input ({condition or type(failure).__name__}); "
-            "its message is withheld, for it may quote rows",
-            way_out="look at the cluster (memory, lost executors, files replaced while they were read; for "
-            "PYTHON_EXCEPTION, whether PYSPARK_PYTHON names a Python that has dp_spark) and run again: the "
-            "charge stands and is not taken twice",
-        ) from None
 
 
 def _check(run: _Run, table: pa.Table, artefact: StoredFile) -> None:
@@ -491,7 +369,7 @@ def _publish(run: _Run, table: pa.Table, artefact: StoredFile) -> None:
             target = publish_parquet(
                 table,
                 sink.path,
-                period_start=run.window.start,
+                part=Part.of_period(run.window.start),
                 release_id=run.release_id,
                 digest=artefact.digest,
             )
@@ -533,7 +411,7 @@ def _restore(run: _Run, table: pa.Table) -> None:
         publish_parquet(
             table,
             Path(copy.target).parents[1],
-            period_start=run.window.start,
+            part=Part.of_period(run.window.start),
             release_id=run.release_id,
             digest=record.artefact.digest,
         )

@@ -22,6 +22,7 @@ _ARROW_TYPES: dict[ColumnType, pa.DataType] = {
     ColumnType.INT: pa.int32(),
     ColumnType.BIGINT: pa.int64(),
     ColumnType.DOUBLE: pa.float64(),
+    ColumnType.BOOLEAN: pa.bool_(),
 }
 
 
@@ -96,6 +97,8 @@ def _type_name(name: str, plain: pa.DataType) -> str:
 
 
 def _fixed_width(values: "pa.Array[Any]") -> bytes | memoryview:
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.uint8())
     width = values.type.bit_width // 8
     buffer = values.buffers()[1]
     return memoryview(buffer)[values.offset * width :][: len(values) * width] if buffer else b""

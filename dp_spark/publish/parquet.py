@@ -1,4 +1,4 @@
-"""The Parquet sink: a directory for each period, placed whole by one rename."""
+"""The Parquet sink: a directory for each period, or each wave of a survey, placed whole by one rename."""
 
 import errno
 import hashlib
@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -21,21 +22,39 @@ RELEASE_KEY, DIGEST_KEY = b"dp_spark.release_id", b"dp_spark.digest"
 _TAKEN = {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}
 
 
-def publish_parquet(
-    table: pa.Table, root: Path | str, *, period_start: date, release_id: str, digest: str
-) -> Path:
-    """Place `table` as `root/period_start=D/part-0.parquet` and return that path.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of a published table that one release makes: the rows with one value in one column.
 
-    Readers of `root` see the period whole or not at all, also if this process is killed. Publishing an
+    The value is the name of a directory, `column=value`, and stands in no file.
+    """
+
+    column: str
+    value: str
+
+    @classmethod
+    def of_period(cls, period_start: date) -> "Part":
+        """The rows of one period."""
+        return cls(PERIOD_COLUMN, period_start.isoformat())
+
+    def within(self, home: Path) -> Path:
+        """Its directory."""
+        return home / f"{self.column}={self.value}"
+
+
+def publish_parquet(table: pa.Table, root: Path | str, *, part: Part, release_id: str, digest: str) -> Path:
+    """Place `table` as `root/column=value/part-0.parquet` and return that path.
+
+    Readers of `root` see the part whole or not at all, also if this process is killed. Publishing an
     artefact that is there already changes nothing; a later revision of a release takes the place of an
     earlier one. The copy is made beside `root`, in a directory that
     only its owner may list, because globs such as DuckDB's find files in hidden directories too.
 
     Raises:
-        PublishRefused: `root` cannot be written, or the period holds something else.
+        PublishRefused: `root` cannot be written, or the part holds something else.
     """
     home = local_root(root)
-    target = _target(home, period_start)
+    target = part.within(home)
     incoming = home.with_name(f".{home.name}.incoming")
     attempts = hashlib.sha256(release_id.encode()).hexdigest()[:16]
     try:
@@ -44,7 +63,7 @@ def publish_parquet(
         revised = labels is not None and _is_earlier(labels[RELEASE_KEY].decode(errors="replace"), release_id)
         if revised or not _is_taken(target):
             make_directories(incoming, 0o700)
-            labelled = _labelled(table.drop_columns([PERIOD_COLUMN]), release_id, digest)
+            labelled = _labelled(table.drop_columns([part.column]), release_id, digest)
             attempt = incoming / f"{attempts}.{os.urandom(8).hex()}"
             _place(labelled, attempt, target, aside=attempt.with_suffix(".revised") if revised else None)
         _require_own(target, release_id, digest)
@@ -56,13 +75,13 @@ def publish_parquet(
     return target / FILE_NAME
 
 
-def require_free(root: Path | str, *, period_start: date, release_id: str) -> None:
-    """Check, before anything is charged, that the period is free at `root` or holds this release.
+def require_free(root: Path | str, *, part: Part, release_id: str) -> None:
+    """Check, before anything is charged, that the part is free at `root` or holds this release.
 
     Raises:
-        PublishRefused: `root` is no local directory, or the period holds something else.
+        PublishRefused: `root` is no local directory, or the part holds something else.
     """
-    target = _target(local_root(root), period_start)
+    target = part.within(local_root(root))
     labels = _labels(target) if _is_taken(target) else {RELEASE_KEY: release_id.encode()}
     if labels is None or not (
         labels[RELEASE_KEY] == release_id.encode()
@@ -94,10 +113,6 @@ def local_root(root: Path | str) -> Path:
             way_out="give a directory below it",
         )
     return path
-
-
-def _target(home: Path, period_start: date) -> Path:
-    return home / f"{PERIOD_COLUMN}={period_start.isoformat()}"
 
 
 def _is_taken(target: Path) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from dp_spark.errors import PublishRefused
-from dp_spark.publish import arrow_schema, artefact_digest, durable, publish_parquet
+from dp_spark.publish import Part, arrow_schema, artefact_digest, durable, publish_parquet
 from dp_spark.release.plan import ColumnRole, ColumnType, OutputColumn
 
 DAY, GROUPS, DAYS = date(2013, 1, 5), 7, 30
@@ -44,7 +44,9 @@ def artefact(day: date = DAY, first: int = 100) -> pa.Table:
 def publish(root: Path | str, day: date = DAY, first: int = 100, release: str | None = None) -> Path:
     table = artefact(day, first)
     release = release or release_of(day)
-    return publish_parquet(table, root, period_start=day, release_id=release, digest=artefact_digest(table))
+    return publish_parquet(
+        table, root, part=Part.of_period(day), release_id=release, digest=artefact_digest(table)
+    )
 
 
 def publish_daily(root: Path, pause: float) -> None:

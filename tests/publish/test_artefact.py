@@ -176,7 +176,7 @@ def test_a_null_within_a_dictionary_has_no_digest():
         artefact_digest(pa.table({"g": words}))
 
 
-@pytest.mark.parametrize("kind", [pa.float32(), pa.timestamp("us"), pa.bool_(), pa.binary(), pa.uint64()])
+@pytest.mark.parametrize("kind", [pa.float32(), pa.timestamp("us"), pa.binary(), pa.uint64()])
 def test_other_types_have_no_digest(kind: pa.DataType):
     with pytest.raises(PublishRefused, match="no released table"):
         artefact_digest(pa.table({"x": pa.array([], kind)}))
