@@ -72,7 +72,7 @@ def _bounded_sums(rows: DataFrame, plan: ReleasePlan, layout: Layout, key: bytes
     total = partial(partition_totals, packing=packing, layout=layout, key=key, bounds=plan.bounds)
     read = {
         "unit": units,
-        "key": [short(text) for text in key_texts(plan.spec, plan.null_label)],
+        "key": [short(text) for text in key_texts(plan.spec.group_by, plan.null_label)],
         "source": [read_column(rows, source) for source in packing.sources],
     }
     named = (each.alias(f"{of}_{i}") for of, columns in read.items() for i, each in enumerate(columns))

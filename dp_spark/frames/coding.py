@@ -20,6 +20,7 @@ class Form(StrEnum):
     NUMBER = "number"  # a double
     TEXT = "text"
     PRESENCE = "presence"  # whether there is a value
+    ORDER = "order"  # a 64-bit integer, the largest where there is no value
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,34 @@ class ListedCoding:
         return codes
 
 
-AnyCoding: TypeAlias = Coding | EdgesCoding | ListedCoding
+@dataclass(frozen=True, slots=True)
+class OrderCoding:
+    """A column by which rows of a unit are put in order: its codes have the order of its integers."""
+
+    of: str
+
+    @property
+    def source(self) -> Source:
+        """What is read."""
+        return Source(self.of, Form.ORDER)
+
+    @property
+    def type(self) -> np.dtype[Any]:
+        """The type of a code."""
+        return np.dtype(np.uint64)
+
+    @property
+    def missing(self) -> int:
+        """The code of no value, the last in order."""
+        return int(np.iinfo(self.type).max)
+
+    def encoded(self, column: "pa.Array[Any]") -> Codes:
+        """Each integer's distance from the least of 64 bits."""
+        integers = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        return integers.view(np.uint64) ^ np.uint64(1 << 63)
+
+
+AnyCoding: TypeAlias = Coding | EdgesCoding | ListedCoding | OrderCoding
 
 
 def coding_of(read: ClampedColumn | Binning) -> AnyCoding:

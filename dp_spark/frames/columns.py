@@ -1,5 +1,7 @@
 """The columns of a spec as Spark expressions that no row can make fail."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -19,7 +21,7 @@ def unit_columns(frame: DataFrame, spec: ReleaseSpec) -> list[Column]:
 
     A unit of a shorter period than the release's has that period as its last column.
     """
-    columns = [_identifying(frame, name) for name in spec.unit.columns]
+    columns = [identifying(frame, name) for name in spec.unit.columns]
     period = spec.period
     if spec.unit.per is not None and period is not None and spec.unit.per is not period.every:
         day = day_of(frame, period.column, period.timezone)  # days alone lie in longer periods
@@ -27,26 +29,44 @@ def unit_columns(frame: DataFrame, spec: ReleaseSpec) -> list[Column]:
     return columns
 
 
-def key_texts(spec: ReleaseSpec, null_label: str | None) -> list[Column]:
+def key_texts(group_by: Sequence[str], null_label: str | None) -> list[Column]:
     """The texts that make the group; a NULL counts as `null_label`, if that is a text."""
-    texts = [F.col(quoted(name)).cast("string") for name in spec.group_by]
+    texts = [F.col(quoted(name)).cast("string") for name in group_by]
     return texts if null_label is None else [F.coalesce(text, F.lit(null_label)) for text in texts]
 
 
 def read_column(frame: DataFrame, source: Source) -> Column:
-    """A column in the form that workers read: a number is NULL where there is none."""
+    """A column in the form that workers read; NULL where there is no number, or no text of one."""
     match source.form:
         case Form.NUMBER:
             return number(source.column)
         case Form.TEXT:
-            return short(F.col(quoted(source.column)).cast("string"))
+            return short(_text(frame, source.column))
         case Form.PRESENCE:
             return is_present(frame, source.column)
+        case Form.ORDER:
+            return F.coalesce(order(frame, source.column), F.lit(2**63 - 1))
 
 
 def number(column: str) -> Column:
     """The value as a double; NULL where it is no number."""
     return F.expr(f"try_cast({quoted(column)} AS DOUBLE)")
+
+
+def order(frame: DataFrame, column: str) -> Column:
+    """An integer that orders values: of a date its day, of a time its microsecond, which a text may say."""
+    value = F.col(quoted(column))
+    match frame.schema[column].dataType:
+        case T.IntegralType():
+            return value.cast("long")
+        case T.DateType():
+            return F.unix_date(value).cast("long")
+        case T.TimestampType():
+            return F.unix_micros(value)
+        case T.TimestampNTZType():
+            return F.unix_micros(value.cast("timestamp"))
+        case _:
+            return F.unix_micros(F.expr(f"try_cast({quoted(column)} AS TIMESTAMP)"))
 
 
 def is_present(frame: DataFrame, column: str) -> Column:
@@ -93,7 +113,16 @@ def short(text: Column) -> Column:
     return F.when(F.octet_length(text) <= LONGEST_TEXT, text).otherwise(digest)
 
 
-def _identifying(frame: DataFrame, name: str) -> Column:
+def _text(frame: DataFrame, name: str) -> Column:
+    """The column as a text; NULL for the NaN of a floating-point number."""
+    text = F.col(quoted(name)).cast("string")
+    if isinstance(frame.schema[name].dataType, (T.FloatType, T.DoubleType)):
+        return F.when(is_present(frame, name), text)
+    return text
+
+
+def identifying(frame: DataFrame, name: str) -> Column:
+    """The column as a text or a 64-bit integer."""
     column = F.col(quoted(name))
     match frame.schema[name].dataType:
         case T.DateType():

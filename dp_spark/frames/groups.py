@@ -42,7 +42,7 @@ def table_keys(spark: SparkSession, spec: ReleaseSpec, window: PeriodWindow, pri
             way_out="check groups.public_table: a table or view that the session's catalog has; nothing was "
             "charged",
         ) from None
-    return checked_keys(rows.to_batches(), spec, told=told)
+    return checked_keys(rows.to_batches(), spec.groups, rolled=spec.rollup is not None, told=told)
 
 
 def valid_keys(frame: DataFrame, spec: ReleaseSpec, table: PublicTable, window: PeriodWindow) -> DataFrame:

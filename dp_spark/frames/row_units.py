@@ -29,7 +29,10 @@ def row_unit_sums(rows: DataFrame, plan: ReleasePlan, layout: Layout) -> DataFra
     added = _added(layout, steps)
     keys = [f"key_{i}" for i in range(len(plan.spec.group_by))]
     read = rows.select(
-        *(text.alias(key) for key, text in zip(keys, key_texts(plan.spec, plan.null_label), strict=True)),
+        *(
+            text.alias(key)
+            for key, text in zip(keys, key_texts(plan.spec.group_by, plan.null_label), strict=True)
+        ),
         *(steps_above_lower(rows, of).alias(name) for of, name in steps.items()),
         *([F.explode(_entries(rows, layout)).alias(_ENTRY)] if layout.binned else []),
     )

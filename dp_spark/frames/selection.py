@@ -213,7 +213,7 @@ def _texts(key: Iterable[bytes]) -> tuple[str, ...] | None:
 
 
 def _keys(plan: ReleasePlan) -> list[Column]:
-    texts = key_texts(plan.spec, plan.null_label)
+    texts = key_texts(plan.spec.group_by, plan.null_label)
     return [short(text).alias(name) for text, name in zip(texts, _key_names(plan), strict=True)]
 
 

@@ -31,9 +31,9 @@ _OPTIONS: Mapping[InputFormat, Mapping[str, str]] = {
 }
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")  # a path from the root, or one with a scheme
 Kinds: TypeAlias = tuple[type[T.DataType], ...]
-_KEY_TYPES: Kinds = (T.StringType, T.IntegralType, T.DateType, T.BooleanType)
-_VALUE_TYPES: Kinds = (T.NumericType, T.StringType)
-_PERIOD_TYPES: Kinds = (T.DateType, T.TimestampType, T.TimestampNTZType, T.StringType)
+KEY_TYPES: Kinds = (T.StringType, T.IntegralType, T.DateType, T.BooleanType)
+VALUE_TYPES: Kinds = (T.NumericType, T.StringType)
+PERIOD_TYPES: Kinds = (T.DateType, T.TimestampType, T.TimestampNTZType, T.StringType)
 
 
 def open_source(spark: SparkSession, source: InputSpec) -> DataFrame:
@@ -120,7 +120,7 @@ def check_columns(frame: DataFrame, spec: ReleaseSpec) -> None:
         problem
         for place, column, allowed in _needed(spec)
         if column not in failed
-        and (problem := _problem(place, column, allowed, types, named=named)) is not None
+        and (problem := column_problem(place, column, allowed, types, named=named)) is not None
     ]
     problems += [f"{problem.told()}; {problem.way_out}" for problem in wrong]
     if problems:
@@ -141,13 +141,13 @@ def check_table_columns(frame: DataFrame, spec: ReleaseSpec) -> None:
     table = spec.groups.public_table
     assert table is not None  # the frame is of it
     types = {field.name: field.dataType for field in frame.schema.fields}
-    needed = [(f"group_by[{i}]", column, _KEY_TYPES) for i, column in enumerate(spec.group_by)]
+    needed = [(f"group_by[{i}]", column, KEY_TYPES) for i, column in enumerate(spec.group_by)]
     needed += [
-        (f"groups.public_table.{key}", column, _PERIOD_TYPES)
+        (f"groups.public_table.{key}", column, PERIOD_TYPES)
         for key, column in (("valid_from", table.valid_from), ("valid_to", table.valid_to))
         if column is not None
     ]
-    found = (_problem(place, column, allowed, types, named=True) for place, column, allowed in needed)
+    found = (column_problem(place, column, allowed, types, named=True) for place, column, allowed in needed)
     if problems := list(filter(None, found)):
         raise InputRefused(
             "groups_columns",
@@ -185,10 +185,10 @@ def quoted(column: str) -> str:
 
 
 def _needed(spec: ReleaseSpec) -> list[tuple[str, str, Kinds]]:
-    needed = [("unit.column", column, _KEY_TYPES) for column in spec.unit.columns]
-    needed += [(f"group_by[{i}]", column, _KEY_TYPES) for i, column in enumerate(spec.group_by)]
+    needed = [("unit.column", column, KEY_TYPES) for column in spec.unit.columns]
+    needed += [(f"group_by[{i}]", column, KEY_TYPES) for i, column in enumerate(spec.group_by)]
     if spec.period is not None:
-        needed.append(("period.column", spec.period.column, _PERIOD_TYPES))
+        needed.append(("period.column", spec.period.column, PERIOD_TYPES))
     for i, query in enumerate(spec.queries):
         needed += [(f"queries[{i}].{word}", *each) for word, each in _of_query(query, spec)]
     return needed
@@ -212,13 +212,14 @@ def _of_query(query: QuerySpec, spec: ReleaseSpec) -> list[tuple[str, tuple[str,
 
 def _types_of(read: ClampedColumn | Binning) -> Kinds:
     if isinstance(read, Listed):
-        return _KEY_TYPES
-    return (T.DataType,) if isinstance(read, ClampedColumn) and read.presence else _VALUE_TYPES
+        return KEY_TYPES
+    return (T.DataType,) if isinstance(read, ClampedColumn) and read.presence else VALUE_TYPES
 
 
-def _problem(
+def column_problem(
     place: str, column: str, allowed: Kinds, types: Mapping[str, T.DataType], *, named: bool
 ) -> str | None:
+    """What is wrong with a column that a spec names at `place`; without `named` no other name is told."""
     if column not in types:
         # Names are not listed: the first line of a CSV file without a header is a row.
         guess = nearest(column, types)

@@ -1,0 +1,36 @@
+"""Reports written to batches of a wave, and read from them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dp_spark.frames.sources import quoted
+from dp_spark.frames.survey import not_yet, randomized
+from dp_spark.release.spec.survey_columns import COUNT_COLUMN, REPORT_COLUMN, TOKEN_COLUMN
+from dp_spark.release.survey import SurveyPlan
+
+
+def counted_reports(spark: SparkSession, path: str, plan: SurveyPlan) -> DataFrame:
+    """The counts of a closed wave: columns of groups, report and number."""
+    groups = "".join(f"{quoted(name)} string, " for name in plan.spec.group_columns)
+    return spark.read.schema(f"{groups}{REPORT_COLUMN} long, {COUNT_COLUMN} long").parquet(f"file:{path}")
+
+
+def stored_reports(spark: SparkSession, batches: Sequence[str], plan: SurveyPlan) -> DataFrame:
+    """The reports of all batches, at least one, as a lazy frame."""
+    groups = "".join(f"{quoted(name)} string, " for name in plan.spec.group_columns)
+    schema = f"{TOKEN_COLUMN} binary, {groups}{REPORT_COLUMN} long"
+    return spark.read.schema(schema).parquet(*(f"file:{path}" for path in batches))
+
+
+def write_reports(
+    frame: DataFrame, *, plan: SurveyPlan, wave_key: bytes, batches: Sequence[str], path: Path
+) -> None:
+    """Write the reports of everybody who has none in `batches` as Parquet to `path`, a new directory."""
+    reports = randomized(frame, plan=plan, wave_key=wave_key)
+    if batches:
+        reports = not_yet(reports, stored=stored_reports(frame.sparkSession, batches, plan))
+    # Tokens are all different: a dictionary of them costs time and saves nothing.
+    plain = {f"parquet.enable.dictionary#{TOKEN_COLUMN}": "false"}
+    reports.write.mode("errorifexists").options(**plain).parquet(f"file:{path}")
