@@ -9,12 +9,14 @@ from datetime import date
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from dp_spark.checks.promises import Promise, broken, promises_of
 from dp_spark.errors import SetupRefused
 from dp_spark.release.plan import ReleasePlan
+from dp_spark.release.spec import GROUPING_COLUMN
 
 if TYPE_CHECKING:
     from great_expectations import ExpectationSuite
@@ -29,25 +31,56 @@ _MOST_COLUMNS = 60
 def check_artefact(
     table: pa.Table, plan: ReleasePlan, *, release_id: str, period_start: date
 ) -> tuple[str, ...]:
+    """The expectations that a release's `table` does not meet; () lets it pass, as `check_table`.
+
+    Raises:
+        SetupRefused: Great Expectations cannot be imported in this process.
+    """
+    return check_table(
+        table,
+        columns=[column.name for column in plan.columns],
+        groups=released_groups(plan),
+        promises=promises_of(plan, release_id=release_id, period_start=period_start),
+    )
+
+
+def check_table(
+    table: pa.Table, *, columns: Sequence[str], groups: pa.Table, promises: Sequence[Promise]
+) -> tuple[str, ...]:
     """The expectations that `table` does not meet, as name(column); () lets it pass.
 
     The table is looked at as a whole. Only if that shows a fault, columns at fault are looked at one by one,
     the first _MOST_COLUMNS of them; the others are counted. An expectation that could not be evaluated is not
     met. No text holds a cell's value.
 
+    Args:
+        table: what is staged.
+        columns: the names that it must have, in order.
+        groups: what tells its rows apart, in their order: columns of it.
+        promises: what its columns keep.
+
     Raises:
         SetupRefused: Great Expectations cannot be imported in this process.
     """
-    promises = promises_of(plan, release_id=release_id, period_start=period_start)
     with _quiet():
-        suites = _suites()
-        whole = suites.table_suite(plan, promises)
+        whole = _suites().table_suite(columns, groups, promises)
         try:
             frame = table.to_pandas(types_mapper=pd.ArrowDtype)
             unmet = _unmet(frame, whole)
             return _in_detail(frame, unmet, promises) if unmet else ()
         except Exception as error:  # noqa: BLE001  # its text may hold cells; whatever it is, the gate holds
             return (f"evaluation of the suite: {type(error).__name__}",)
+
+
+def released_groups(plan: ReleasePlan) -> pa.Table:
+    """What tells the rows of a released table apart, in their order."""
+    names, keys = list(plan.spec.group_by), plan.released_keys
+    columns = zip(*keys, strict=True) if keys else [()] * len(names)
+    groups = pa.table([pa.array(values, pa.string()) for values in columns], names=names)
+    if not plan.spec.rollup:
+        return groups
+    masks = np.concatenate([np.full(len(level.keys), level.mask) for level in plan.levels])
+    return groups.append_column(GROUPING_COLUMN, pa.array(masks, pa.int32()))
 
 
 def _in_detail(

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy.special import bdtrc
 
 from dp_spark.checks.grid import are_multiples
 from dp_spark.publish import arrow_schema
@@ -20,6 +21,8 @@ from dp_spark.release.ledger import ReleaseId
 from dp_spark.release.plan import ColumnRole, OutputColumn, ReleasePlan
 
 LARGEST = sys.float_info.max
+_ROUNDING = 1e-9  # of sums of shares
+_UNLIKELY = 1e-9  # how often a false alarm may be
 
 
 class PromiseKind(StrEnum):
@@ -31,6 +34,8 @@ class PromiseKind(StrEnum):
     FINITE = "finite"  # every value is a finite number, and no less than `bound`
     ORDERED = "ordered"  # no value of the first column is less than the second's
     CONSTANT = "constants"  # every value is `bound`
+    SUM_OF_ONE = "sums_of_one"  # the first column sums to 1 over the rows that are alike in the others
+    RATE = "rates"  # of the second column no larger part than `bound` lies where the first reaches it
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,9 @@ def _is_kept(frame: pd.DataFrame, kind: PromiseKind, names: Iterable[str], bound
         return False
 
 
-def _holds(kind: PromiseKind, columns: "list[pa.Array[Any]]", bound: str) -> bool:
+def _holds(  # noqa: PLR0911  # a case for each kind
+    kind: PromiseKind, columns: "list[pa.Array[Any]]", bound: str
+) -> bool:
     column = columns[0]
     present = column.drop_null() if column.null_count else column
     match kind:
@@ -142,3 +149,22 @@ def _holds(kind: PromiseKind, columns: "list[pa.Array[Any]]", bound: str) -> boo
         case PromiseKind.CONSTANT:
             wanted = pa.scalar(bound).cast(column.type)
             return bool(pc.all(pc.equal(present, wanted), min_count=0).as_py())
+        case PromiseKind.SUM_OF_ONE:
+            return _sum_to_one(columns)
+        case PromiseKind.RATE:
+            first, rate = bound.split()
+            return _is_rate(columns, int(first), float(rate))
+
+
+def _sum_to_one(columns: "list[pa.Array[Any]]") -> bool:
+    names = [f"c{i}" for i in range(len(columns))]
+    table = pa.table(dict(zip(names, columns, strict=True)))
+    sums = table.group_by(names[1:]).aggregate([(names[0], "sum")])
+    return bool((np.abs(sums[f"{names[0]}_sum"].to_numpy() - 1) <= _ROUNDING).all())
+
+
+def _is_rate(columns: "list[pa.Array[Any]]", first: int, rate: float) -> bool:
+    """Whether chance puts so much where the first column is large, more often than _UNLIKELY."""
+    reached, weight = (column.to_numpy(zero_copy_only=False) for column in columns)
+    total, above = int(weight.sum()), int(weight[reached >= first].sum())
+    return above == 0 or (rate > 0 and float(bdtrc(above - 1, total, rate)) >= _UNLIKELY)

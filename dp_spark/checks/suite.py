@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import great_expectations.expectations
-import numpy as np
 import pyarrow as pa
 from great_expectations import ExpectationSuite
 from great_expectations.expectations.expectation import Expectation
@@ -21,24 +20,22 @@ from dp_spark.checks.expectations import (
 )
 from dp_spark.checks.promises import LARGEST, Promise, PromiseKind, as_text
 from dp_spark.publish import artefact_digest
-from dp_spark.release.plan import ReleasePlan
-from dp_spark.release.spec import GROUPING_COLUMN
 
 _gxe: Any = great_expectations.expectations  # its names are re-exports, which a strict type check refuses
 
 
-def table_suite(plan: ReleasePlan, promises: Sequence[Promise]) -> ExpectationSuite:
-    """What must hold of every artefact of `plan`: columns, groups, and all `promises`, kind by kind."""
-    groups = _groups(plan)
+def table_suite(columns: Sequence[str], groups: pa.Table, promises: Sequence[Promise]) -> ExpectationSuite:
+    """What must hold of a table: its columns, what tells its rows apart, and all `promises`, kind by kind."""
+    kinds = dict.fromkeys(each.kind for each in promises)
     expectations = [
-        _gxe.ExpectTableColumnsToMatchOrderedList(column_list=[column.name for column in plan.columns]),
+        _gxe.ExpectTableColumnsToMatchOrderedList(column_list=list(columns)),
         _gxe.ExpectTableRowCountToEqual(value=groups.num_rows),
         ExpectTableGroupsToBe(column_list=groups.column_names, digest=artefact_digest(groups)),
         *(
             ExpectTablePromisesToBeKept(
                 kind=kind, promises=as_text(each for each in promises if each.kind is kind)
             )
-            for kind in PromiseKind
+            for kind in kinds
         ),
     ]
     return ExpectationSuite(name="table", expectations=expectations)
@@ -47,17 +44,6 @@ def table_suite(plan: ReleasePlan, promises: Sequence[Promise]) -> ExpectationSu
 def column_suite(promises: Sequence[Promise]) -> ExpectationSuite:
     """An expectation for each of `promises`, which names its columns."""
     return ExpectationSuite(name="columns", expectations=[_expectation(each) for each in promises])
-
-
-def _groups(plan: ReleasePlan) -> pa.Table:
-    """What tells the rows of a released table apart, in their order."""
-    names, keys = list(plan.spec.group_by), plan.released_keys
-    columns = zip(*keys, strict=True) if keys else [()] * len(names)
-    groups = pa.table([pa.array(values, pa.string()) for values in columns], names=names)
-    if not plan.spec.rollup:
-        return groups
-    masks = np.concatenate([np.full(len(level.keys), level.mask) for level in plan.levels])
-    return groups.append_column(GROUPING_COLUMN, pa.array(masks, pa.int32()))
 
 
 def _expectation(promise: Promise) -> Expectation:
@@ -78,4 +64,6 @@ def _expectation(promise: Promise) -> Expectation:
             )
         case PromiseKind.CONSTANT:
             made = _gxe.ExpectColumnValuesToBeInSet(column=name, value_set=[bound])
+        case PromiseKind.SUM_OF_ONE | PromiseKind.RATE:
+            made = ExpectTablePromisesToBeKept(kind=promise.kind, promises=as_text([promise]))
     return made
