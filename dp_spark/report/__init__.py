@@ -1,9 +1,13 @@
-"""The same facts about a release three ways: on the console, as a page, as a statement on disk."""
+"""The same facts about a release, or a survey, three ways: on the console, as a page, on disk."""
 
 from dp_spark.report.facts import Amount, ReleaseFacts, SealedRelease, release_facts
 from dp_spark.report.outcome import RunResult, result_json, result_text
 from dp_spark.report.page import facts_html
 from dp_spark.report.statement import StatementPaths, file_digest, sealed_release, write_statement
+from dp_spark.report.survey_facts import SurveyFacts, survey_facts
+from dp_spark.report.survey_page import survey_html, survey_plan_page
+from dp_spark.report.survey_statement import write_survey_statement
+from dp_spark.report.survey_text import print_survey, survey_text
 from dp_spark.report.text import facts_text, print_facts
 
 __all__ = [
@@ -12,13 +16,20 @@ __all__ = [
     "RunResult",
     "SealedRelease",
     "StatementPaths",
+    "SurveyFacts",
     "facts_html",
     "facts_text",
     "file_digest",
     "print_facts",
+    "print_survey",
     "release_facts",
     "result_json",
     "result_text",
     "sealed_release",
+    "survey_facts",
+    "survey_html",
+    "survey_plan_page",
+    "survey_text",
     "write_statement",
+    "write_survey_statement",
 ]

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dp_spark.report import group_words, phrases, picture
 from dp_spark.report.facts import ReleaseFacts
@@ -13,17 +13,22 @@ TEMPLATE = "page.html.jinja"
 
 def facts_html(facts: ReleaseFacts) -> str:
     """The page; the same facts always give the same text. Every name in it is escaped."""
-    return _template().render(
-        facts=facts,
-        rulers=picture.rulers(facts),
-        shared=picture.shared_epsilon(facts),
-        spent=picture.spent_epsilon(facts.cost) if facts.cost else (),
+    return (
+        environment()
+        .get_template(TEMPLATE)
+        .render(
+            facts=facts,
+            rulers=picture.rulers(facts),
+            shared=picture.shared_epsilon(facts),
+            spent=picture.spent_epsilon(facts.cost) if facts.cost else (),
+        )
     )
 
 
 @cache
-def _template() -> Template:
-    environment = Environment(
+def environment() -> Environment:
+    """What the templates of all pages share: escaping, filters, and the modules they ask."""
+    shared = Environment(
         loader=PackageLoader("dp_spark", "report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -31,6 +36,6 @@ def _template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(exact=exact, figures=figures)
-    environment.globals.update(group_words=group_words, phrases=phrases, picture=picture)
-    return environment.get_template(TEMPLATE)
+    shared.filters.update(exact=exact, figures=figures)
+    shared.globals.update(group_words=group_words, phrases=phrases, picture=picture)
+    return shared

@@ -4,9 +4,11 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from dp_spark import __version__
 from dp_spark.errors import LedgerRefused, SetupRefused
@@ -49,17 +51,26 @@ def write_statement(facts: ReleaseFacts, directory: Path) -> StatementPaths:
             way_out="run the release; `dp-spark plan --html FILE` writes the page of a plan",
         )
     paths = statement_paths(facts.sealed.release_id, directory)
+    write_both(paths, facts_html(facts), facts.as_json())
+    return paths
+
+
+def write_both(paths: StatementPaths, page: str, facts: Mapping[str, Any]) -> None:
+    """Write a page and, after it, its facts; each appears whole or not at all.
+
+    Raises:
+        SetupRefused: the directory cannot be written.
+    """
     try:
         paths.json.parent.mkdir(parents=True, exist_ok=True)
-        _replace(paths.html, facts_html(facts))
-        _replace(paths.json, json.dumps(facts.as_json(), indent=2, ensure_ascii=False) + "\n")
+        _replace(paths.html, page)
+        _replace(paths.json, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
     except OSError as failure:
         raise SetupRefused(
             "statement_unwritable",
             f"the statement cannot be written to {paths.json.parent} ({failure.strerror})",
             way_out="make room, give this user write access, run the same key again: only the seal is left",
         ) from None
-    return paths
 
 
 def sealed_release(record: ReleaseRecord, sealed_at: datetime) -> SealedRelease:
