@@ -27,8 +27,9 @@ ROOMS = {
     "publish": RELEASE,
     "report": RELEASE,
     "pipeline": {"frames", "checks", "publish", "report", *RELEASE},
+    "surveys": {"frames", "checks", "publish", "report", *RELEASE},
     "notebook": {"pipeline", "frames", "report", *RELEASE},
-    "cli": {"pipeline", "frames", "report", *RELEASE},
+    "cli": {"pipeline", "surveys", "frames", "report", *RELEASE},
     "__init__": set[str](),
 }
 NUMBERS_ONLY = {"pyspark", "pandas", "pydantic", "pyarrow", "sqlalchemy", "pathlib", "os", "time", "datetime"}
@@ -36,9 +37,9 @@ FORBIDDEN = {
     **dict.fromkeys(("noise", "queries", "uldp"), NUMBERS_ONLY),
     "release": {"pyspark", "pandas", "pyarrow"},
 }
-# A list of public groups is a file of an operator, and no row: the one that `release` reads with Arrow.
-READS_FILES = {"release/listing.py": {"pyarrow"}}
-SPARK_ROOMS = {"frames", "pipeline", "notebook", "cli"}
+# A list of public groups is a file of an operator, and no row: what `release` reads with Arrow.
+READS_FILES = {f"release/{name}.py": {"pyarrow"} for name in ("listing", "list_files")}
+SPARK_ROOMS = {"frames", "pipeline", "surveys", "notebook", "cli"}
 
 # Methods that make Spark run, and the only functions that may call them.
 ACTIONS = {
@@ -46,7 +47,7 @@ ACTIONS = {
     "toLocalIterator", "isEmpty", "save", "saveAsTable", "insertInto", "write", "writeTo", "cache", "persist",
     "checkpoint", "localCheckpoint", "tail",
 }  # fmt: skip
-ALLOWED_ACTIONS = {("frames/collect.py", "to_arrow")}
+ALLOWED_ACTIONS = {("frames/collect.py", "to_arrow"), ("frames/stored_reports.py", "write_reports")}
 # Randomness that is not keyed, and names that Spark Connect lacks.
 BANNED_NAMES = {
     "rand", "randn", "sample", "sampleBy", "uuid4", "monotonically_increasing_id", "default_rng", "rdd",
@@ -80,8 +81,8 @@ def own_rooms(path: Path) -> set[str]:
 
 
 def of_library(called: ast.Attribute) -> bool:
-    """Whether it is a function of NumPy or of Spark's expressions, and no method of a frame."""
-    return isinstance(called.value, ast.Name) and called.value.id in {"np", "F"}
+    """Whether it is a function of NumPy, of Arrow or of Spark's expressions, and no method of a frame."""
+    return isinstance(called.value, ast.Name) and called.value.id in {"np", "F", "pc"}
 
 
 def actions(path: Path) -> Iterator[tuple[str, str]]:
@@ -164,7 +165,7 @@ def test_the_package_alone_imports_next_to_nothing() -> None:
 
 def test_what_runs_in_workers_loads_no_plan() -> None:
     """Some 40 MB for each of them, and the time to read it."""
-    worked = "import dp_spark.frames.packing, dp_spark.frames.partition, dp_spark.frames.numbering"
+    worked = "import dp_spark.frames.packing, dp_spark.frames.survey_reports, dp_spark.frames.numbering"
     assert not imports(worked, "pyspark", "pydantic", "dp_spark.release")
 
 

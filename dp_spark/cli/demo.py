@@ -61,7 +61,7 @@ def run_demo(*, as_json: bool) -> None:
     make_places(places)
     _open_account(places)
     by_day, by_week = (
-        load_spec(_example(name)) for name in ("flights_by_origin", "flights_by_origin_carrier")
+        load_spec(example(name)) for name in ("flights_by_origin", "flights_by_origin_carrier")
     )
     days = [WEEK + timedelta(days=i) for i in range(7)]
     done = Demo(
@@ -98,7 +98,7 @@ def _open_account(places: Profile) -> None:
         )
 
 
-def _example(name: str) -> Path:
+def example(name: str) -> Path:
     """An example spec, from the checkout or from the installed package."""
     checkout = Path(__file__).resolve().parents[2] / "examples"
     return (checkout if checkout.is_dir() else Path(str(files("dp_spark") / "examples"))) / f"{name}.yaml"

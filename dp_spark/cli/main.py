@@ -31,6 +31,13 @@ source_app = typer.Typer(help="Which input belongs to which population.", no_arg
 ledger_app.add_typer(source_app, name="source")
 release_app = typer.Typer(help="Decisions on a release, each recorded with its reason.", no_args_is_help=True)
 app.add_typer(release_app, name="release")
+survey_app = typer.Typer(
+    help="Surveys: answers randomized before they are stored; waves, reports, estimates.",
+    no_args_is_help=True,
+)
+app.add_typer(survey_app, name="survey")
+survey_budget_app = typer.Typer(help="What all waves of a survey may cost together.", no_args_is_help=True)
+survey_app.add_typer(survey_budget_app, name="budget")
 noise_app = typer.Typer(help="The noise families and what they cost.", no_args_is_help=True)
 app.add_typer(noise_app, name="noise")
 
@@ -41,6 +48,8 @@ ProfileFile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Key = Annotated[str, typer.Option("--key", help="First day of the period, YYYY-MM-DD.", show_default=False)]
 
+SurveyFile = Annotated[Path, typer.Argument(help="YAML file of the survey.", show_default=False)]
+Wave = Annotated[str, typer.Option("--wave", help="Name of the wave, such as 2024q1.", show_default=False)]
 Release = Annotated[str, typer.Argument(help="population/release/period/revision", show_default=False)]
 Reason = Annotated[str, typer.Option(help="Why; recorded with your name.", show_default=False)]
 
@@ -161,13 +170,19 @@ def statement(
 
 
 @app.command()
-def demo(as_json: AsJson = False) -> None:
+def demo(
+    survey: Annotated[
+        bool, typer.Option("--survey", help="A survey of made-up people instead of flights.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Release a week of the New York flights of 2013, and show it beside the true values."""
 
     def action() -> None:
         from dp_spark.cli.demo import run_demo
+        from dp_spark.cli.demo_survey import run_survey_demo
 
-        run_demo(as_json=as_json)
+        (run_survey_demo if survey else run_demo)(as_json=as_json)
 
     _end(action, as_json=as_json)
 
@@ -434,5 +449,139 @@ def budget_set(  # noqa: PLR0913, PLR0917 - one for each option
             profile=profile,
             as_json=as_json,
         )
+
+    _end(action, as_json=as_json)
+
+
+@survey_budget_app.command("set")
+def survey_budget_set(
+    population: Annotated[str, typer.Argument(help="Name of the people concerned.", show_default=False)],
+    survey: Annotated[str, typer.Argument(help="The question's name.", show_default=False)],
+    epsilon: Annotated[str, typer.Option(help="Of all waves together: 5, 0.5 or 1/3.", show_default=False)],
+    unit: Annotated[
+        list[str],
+        typer.Option(help="A column that tells people apart; repeat it for several.", show_default=False),
+    ],
+    reason: Reason,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Open the account of a survey, or move its limit; recorded."""
+
+    def action() -> None:
+        from dp_spark.cli.surveying import budget_command
+
+        budget_command(
+            population, survey, epsilon=epsilon, unit=unit, reason=reason, profile=profile, as_json=as_json
+        )
+
+    _end(action, as_json=as_json)
+
+
+@survey_app.command("plan")
+def survey_plan(
+    spec: SurveyFile,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the plan as a page.")] = None,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print what a wave will cost, how wrong shares may be, and what is not hidden; no answer is read."""
+
+    def action() -> None:
+        from dp_spark.cli.surveying import plan_command
+
+        plan_command(spec, html=html, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@survey_app.command("open")
+def survey_open(
+    spec: SurveyFile,
+    wave: Wave,
+    reason: Reason,
+    changed: Annotated[
+        str | None,
+        typer.Option(help="Why categories or sensitive flags are not those of the wave before; recorded."),
+    ] = None,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Open a wave: charge epsilon of each person to the survey's account, once."""
+
+    def action() -> None:
+        from dp_spark.cli.surveying import open_command
+
+        open_command(spec, wave, reason=reason, changed=changed, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@survey_app.command("randomize")
+def survey_randomize(
+    spec: SurveyFile, wave: Wave, profile: ProfileFile = None, as_json: AsJson = False
+) -> None:
+    """Give a report to everybody of the input who has none yet; as often as answers come in."""
+
+    def action() -> None:
+        from dp_spark.cli.surveying import randomize_command
+
+        randomize_command(spec, wave, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@survey_app.command("close")
+def survey_close(spec: SurveyFile, wave: Wave, profile: ProfileFile = None, as_json: AsJson = False) -> None:
+    """Count the reports, destroy the wave's key, and delete whose report is whose."""
+
+    def action() -> None:
+        from dp_spark.cli.surveying import close_command
+
+        close_command(spec, wave, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@survey_app.command("estimate")
+def survey_estimate(
+    spec: SurveyFile, wave: Wave, profile: ProfileFile = None, as_json: AsJson = False
+) -> None:
+    """Estimate shares of a closed wave, check, publish reports and estimates, and seal."""
+
+    def action() -> None:
+        from dp_spark.cli.surveying import estimate_command
+
+        estimate_command(spec, wave, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@survey_app.command("publish-held")
+def survey_publish_held(
+    spec: SurveyFile, wave: Wave, reason: Reason, profile: ProfileFile = None, as_json: AsJson = False
+) -> None:
+    """Publish and seal a wave that a gate held; recorded."""
+
+    def action() -> None:
+        from dp_spark.cli.surveying import publish_held_command
+
+        publish_held_command(spec, wave, reason=reason, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@survey_app.command("show")
+def survey_show(
+    population: Annotated[str | None, typer.Argument(help="One population only.")] = None,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the accounts of surveys: limit, spent, waves with their states and reports."""
+
+    def action() -> None:
+        from dp_spark.cli.surveying import show_command
+
+        show_command(population=population, profile=profile, as_json=as_json)
 
     _end(action, as_json=as_json)

@@ -61,16 +61,21 @@ def statement_command(release: str, *, html: Path | None, profile: str | None, a
 
 def _show(facts: ReleaseFacts, *, html: Path | None, as_json: bool) -> None:
     if html is not None:
-        _write_page(html, facts)
+        write_page(html, facts_html(facts))
     if as_json:
         sys.stdout.write(json.dumps(facts.as_json()) + "\n")
     else:
         print_facts(Console(highlight=False), facts)
 
 
-def _write_page(path: Path, facts: ReleaseFacts) -> None:
+def write_page(path: Path, page: str) -> None:
+    """Write a page where `--html` says.
+
+    Raises:
+        SetupRefused: it cannot be written there.
+    """
     try:
-        path.write_text(facts_html(facts), encoding="utf-8")
+        path.write_text(page, encoding="utf-8")
     except OSError as failure:
         raise SetupRefused(
             "not_writable",

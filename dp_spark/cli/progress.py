@@ -1,17 +1,29 @@
 """Progress of a run on standard error: what it is doing now, and the seconds of each part."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from rich.console import Console
 
-from dp_spark.pipeline import Observer, Step
+
+class Step(Protocol):
+    """What a run is about to do: a text, and the part of the run that it belongs to."""
+
+    @property
+    def part(self) -> str:
+        """A word."""
 
 
 @contextmanager
-def progress(console: Console, title: str) -> Iterator[Observer]:
-    """An observer that shows a run: a spinner on a terminal, elsewhere each part as it ends."""
+def progress(
+    console: Console, title: str, *, idle: str = "sealed before"
+) -> Iterator[Callable[[Step], None]]:
+    """An observer that shows a run: a spinner on a terminal, elsewhere each part as it ends.
+
+    A run that had nothing to do shows `idle`; one that was refused before it did anything shows nothing.
+    """
     parts = _Parts(console, title)
     with console.status(title) as status:
 
@@ -21,9 +33,12 @@ def progress(console: Console, title: str) -> Iterator[Observer]:
 
         try:
             yield observe
-        finally:
+        except BaseException:
             parts.enter("")
-            console.print(parts.rest(), highlight=False, markup=False)
+            console.print(parts.rest(""), highlight=False, markup=False)
+            raise
+        parts.enter("")
+        console.print(parts.rest(idle), highlight=False, markup=False)
 
 
 class _Parts:
@@ -45,11 +60,10 @@ class _Parts:
             self._show(self._done[-1])
         self._part, self._since = part, now
 
-    def rest(self) -> str:
-        """What is still to be printed at the end."""
-        return (
-            "" if self._live and self._done else f"{self._title}: {', '.join(self._done) or 'sealed before'}"
-        )
+    def rest(self, idle: str) -> str:
+        """What is still to be printed at the end; `idle` where nothing had to be done."""
+        told = ", ".join(self._done) or idle
+        return "" if (self._live and self._done) or not told else f"{self._title}: {told}"
 
     def _show(self, text: str) -> None:
         if self._live:

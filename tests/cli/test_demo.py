@@ -69,5 +69,23 @@ def test_the_commands_of_the_readme_do_what_it_says(home: Path) -> None:
 def test_the_spec_in_the_readme_and_the_examples_are_valid(home: Path) -> None:
     (spec,) = re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL)
     Path("readme.yaml").write_text(spec)
-    for path in ("readme.yaml", *(str(each) for each in (README.parent / "examples").glob("*.yaml"))):
+    examples = {str(each) for each in (README.parent / "examples").glob("*.yaml")}
+    surveys = {each for each in examples if "\nsurvey:" in Path(each).read_text()}
+    for path in ("readme.yaml", *examples - surveys):
         assert json.loads(told("plan", path, "--json"))["queries"]
+    assert surveys
+    for path in surveys:
+        assert json.loads(told("survey", "plan", path, "--json"))
+
+
+@pytest.mark.usefixtures("home")
+def test_the_demo_of_a_survey_shows_estimates_beside_true_shares_and_is_paid_once() -> None:
+    first = told("demo", "--survey")
+    assert "charged     epsilon 1 of 4" in first
+    assert "\u2026" not in first  # nothing is cut at 80 columns
+    hold = [*map(int, re.findall(r"hold the true share: (\d+) of (\d+)", first)[0])]
+    assert 0.8 * hold[1] < hold[0] <= hold[1] == 11 * 13
+    again = told("demo", "--survey")
+    assert "added       nobody" in again
+    assert re.findall(".*%.*%.*%.*", again) == re.findall(".*%.*%.*%.*", first)
+    assert json.loads(told("demo", "--survey", "--json"))["reports"] == 200_000

@@ -1,0 +1,230 @@
+"""`survey ...`: the waves of a survey, from the command line or from spark-submit."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+
+from dp_spark.cli.guard import ERRORS
+from dp_spark.cli.planning import write_page
+from dp_spark.cli.progress import progress
+from dp_spark.cli.setting_up import Protection, limit_of, texts_of
+from dp_spark.errors import BudgetRefused, Refusal
+from dp_spark.frames.session import start_session
+from dp_spark.release.ledger import SurveyAccount, WaveId, WaveRecord
+from dp_spark.release.places import open_ledger
+from dp_spark.release.profile import load_profile
+from dp_spark.release.spec import load_survey
+from dp_spark.release.survey import plan_survey
+from dp_spark.report import print_survey, survey_facts, survey_html
+from dp_spark.surveys import close_survey, estimate_survey, open_survey, randomize_survey
+
+_IDLE = "nothing was left to do"
+
+
+def budget_command(
+    population: str,
+    survey: str,
+    *,
+    epsilon: str,
+    unit: list[str],
+    reason: str,
+    profile: str | None,
+    as_json: bool,
+) -> None:
+    """Open the account of a survey or move its limit, and print what is left.
+
+    Raises:
+        Refusal: a number is out of range, or the account counts another unit.
+    """
+    limit = limit_of(epsilon, "0", "survey budget set").epsilon
+    protected, _ = Protection(tuple(unit), row=False, per=None, neighbours="add_remove").read()
+    (reason,) = texts_of("survey budget set", reason=reason)
+    ledger = open_ledger(load_profile(profile))
+    ledger.set_survey_limit(population, survey, limit, unit=protected, reason=reason)
+    account = ledger.survey_account(population, survey)
+    told = {"survey": f"{population}/{survey}", "limit": str(account.limit), "spent": str(account.spent)}
+    _tell(told, as_json=as_json)
+
+
+def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json: bool) -> None:
+    """Print the plan of a survey and what its account has left; with `html`, write it as a page."""
+    survey, places = load_survey(spec), load_profile(profile)
+    account: SurveyAccount | None = None
+    private: frozenset[str] = frozenset()
+    try:
+        ledger = open_ledger(places)
+        private = ledger.sources()
+        account = ledger.survey_account(survey.budget.population, survey.survey)
+    except Refusal as refusal:
+        ERRORS.print(f"what is left is not known: {refusal}\n", markup=False, soft_wrap=True)
+    facts = survey_facts(plan_survey(survey, private=private), account)
+    if html is not None:
+        write_page(html, survey_html(facts))
+    if as_json:
+        sys.stdout.write(json.dumps(facts.as_json()) + "\n")
+    else:
+        print_survey(Console(highlight=False), facts)
+
+
+def publish_held_command(spec: Path, wave: str, *, reason: str, profile: str | None, as_json: bool) -> None:
+    """Record the decision to publish a held wave, and publish it.
+
+    Raises:
+        LedgerRefused: the wave is not held, or the reason is blank.
+        Refusal: as `estimate_survey`.
+    """
+    survey, places = load_survey(spec), load_profile(profile)
+    (reason,) = texts_of("survey publish-held", reason=reason)
+    open_ledger(places).clear_wave(WaveId(survey.budget.population, survey.survey, wave), reason)
+    estimate_command(spec, wave, profile=profile, as_json=as_json)
+
+
+def open_command(
+    spec: Path, wave: str, *, reason: str, changed: str | None, profile: str | None, as_json: bool
+) -> None:
+    """Open a wave and print what it costs.
+
+    Raises:
+        Refusal: as `open_survey`.
+    """
+    survey, places = load_survey(spec), load_profile(profile)
+    with progress(ERRORS, f"{survey.survey} {wave}", idle=_IDLE) as observe:
+        opened = open_survey(
+            survey,
+            wave,
+            profile=places,
+            reason=reason,
+            changed=changed,
+            spark=lambda: start_session(places.spark),
+            observe=observe,
+        )
+    account, record = opened.account, opened.record
+    told = {
+        "wave": str(record.wave_id),
+        "charged": str(record.epsilon) if record.opened_now else None,
+        "spent": str(account.spent),
+        "limit": str(account.limit),
+        "state": record.state.value,
+        "domain": record.domain_digest,
+    }
+    if not as_json and not record.opened_now:
+        told["charged"] = "nothing: this wave was opened before"
+    _tell(told, as_json=as_json)
+
+
+def randomize_command(spec: Path, wave: str, *, profile: str | None, as_json: bool) -> None:
+    """Randomize the answers of those who have no report yet, and print how many there were.
+
+    Raises:
+        Refusal: as `randomize_survey`.
+    """
+    survey, places = load_survey(spec), load_profile(profile)
+    with progress(ERRORS, f"{survey.survey} {wave}", idle=_IDLE) as observe:
+        added = randomize_survey(
+            survey, wave, profile=places, spark=lambda: start_session(places.spark), observe=observe
+        )
+    _tell({**_state(added.record), "new": added.new}, as_json=as_json)
+
+
+def close_command(spec: Path, wave: str, *, profile: str | None, as_json: bool) -> None:
+    """Count the reports and close the wave.
+
+    Raises:
+        Refusal: as `close_survey`.
+    """
+    survey, places = load_survey(spec), load_profile(profile)
+    with progress(ERRORS, f"{survey.survey} {wave}", idle=_IDLE) as observe:
+        record = close_survey(
+            survey, wave, profile=places, spark=lambda: start_session(places.spark), observe=observe
+        )
+    _tell(_state(record), as_json=as_json)
+
+
+def estimate_command(spec: Path, wave: str, *, profile: str | None, as_json: bool) -> None:
+    """Estimate shares, publish and seal, and print where they are.
+
+    Raises:
+        Refusal: as `estimate_survey`.
+    """
+    survey, places = load_survey(spec), load_profile(profile)
+    with progress(ERRORS, f"{survey.survey} {wave}", idle=_IDLE) as observe:
+        found = estimate_survey(
+            survey, wave, profile=places, spark=lambda: start_session(places.spark), observe=observe
+        )
+    told = {
+        **_state(found.record),
+        "published": sorted(found.record.publications.values()),
+        "statement": str(found.statement),
+    }
+    _tell(told, as_json=as_json)
+
+
+def close_and_estimate_command(spec: Path, wave: str, *, profile: str | None, as_json: bool) -> None:
+    """Close the wave, then as `estimate_command`; what is printed is one result.
+
+    Raises:
+        Refusal: as `close_survey` and `estimate_survey`.
+    """
+    survey, places = load_survey(spec), load_profile(profile)
+    with progress(ERRORS, f"{survey.survey} {wave}", idle=_IDLE) as observe:
+        close_survey(survey, wave, profile=places, spark=lambda: start_session(places.spark), observe=observe)
+    estimate_command(spec, wave, profile=profile, as_json=as_json)
+
+
+def show_command(*, population: str | None, profile: str | None, as_json: bool) -> None:
+    """Print the accounts of surveys: limit, spent, waves.
+
+    Raises:
+        SetupRefused: as `open_ledger`.
+        BudgetRefused: no survey is of that population.
+    """
+    every = open_ledger(load_profile(profile)).survey_accounts()
+    accounts = [account for account in every if population in (None, account.population)]
+    if population is not None and not accounts:
+        known = ", ".join(sorted({account.population for account in every})) or "none"
+        raise BudgetRefused(
+            "unknown_population",
+            f"the ledger has no surveys of population {population[:200]!r}; it has those of: {known}",
+            way_out="correct the name, or leave it out",
+        )
+    told = [
+        {
+            "population": account.population,
+            "survey": account.survey,
+            "unit": str(account.unit),
+            "limit": str(account.limit),
+            "spent": str(account.spent),
+            "waves": [_state(wave) for wave in account.waves],
+        }
+        for account in accounts
+    ]
+    if as_json:
+        sys.stdout.write(json.dumps(told) + "\n")
+        return
+    for account in accounts:
+        sys.stdout.write(
+            f"{account.population}/{account.survey}: epsilon {account.spent} of {account.limit} spent, "
+            f"of each {account.unit}\n"
+        )
+        for wave in account.waves:
+            sys.stdout.write(
+                f"  {wave.wave_id.wave:<20} {wave.state.value:<10} epsilon {wave.epsilon}, "
+                f"{wave.reports:,} reports\n"
+            )
+
+
+def _state(record: WaveRecord) -> dict[str, object]:
+    return {
+        "wave": str(record.wave_id),
+        "state": record.state.value,
+        "reports": record.reports,
+        "epsilon": str(record.epsilon),
+    }
+
+
+def _tell(told: Mapping[str, object], *, as_json: bool) -> None:
+    text = json.dumps(told) if as_json else "\n".join(f"{name:<10} {value}" for name, value in told.items())
+    sys.stdout.write(text + "\n")

@@ -1,0 +1,24 @@
+"""The nightly job of an open wave: `spark-submit jobs/randomize_survey.py --spec SPEC --wave 2024q1`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from dp_spark.cli.guard import guarded
+from dp_spark.cli.surveying import randomize_command
+
+
+def main() -> int:
+    """Give a report to everybody who has none yet, print how many as JSON, and return the exit code."""
+    parser = argparse.ArgumentParser(description="Randomize the answers that came in.")
+    parser.add_argument("--spec", type=Path, required=True, help="YAML file of the survey")
+    parser.add_argument("--wave", required=True, help="name of the wave, such as 2024q1")
+    parser.add_argument("--profile", help="dp_spark.toml; default: DP_SPARK_PROFILE, or what lies here")
+    given = parser.parse_args()
+    return guarded(
+        lambda: randomize_command(given.spec, given.wave, profile=given.profile, as_json=True), as_json=True
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
