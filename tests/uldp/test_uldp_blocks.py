@@ -140,7 +140,7 @@ def test_every_field_of_the_tables_has_a_primitive_element() -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 40, 200])
-@pytest.mark.parametrize("design", [Affine(17, 19, 7), Hashing(17, 19, 5)])
+@pytest.mark.parametrize("design", [Affine(17, 19, 7), Hashing(17, 19, 2)])
 def test_circles_may_be_worked_on_in_parts(
     design: Affine | Hashing, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
