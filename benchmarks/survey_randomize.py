@@ -27,6 +27,7 @@ from tables import session
 
 from dp_spark.frames.packing import packed
 from dp_spark.frames.session import pinned
+from dp_spark.frames.stored_reports import WRITING
 from dp_spark.frames.survey import drawing_of, not_yet, randomized, report_counts
 from dp_spark.frames.survey_reports import Drawing, drawn_reports
 from dp_spark.release.spec import SurveySpec
@@ -90,7 +91,7 @@ def alone(frame: DataFrame, plan: SurveyPlan) -> DataFrame:
 
 def written(made: Callable[[], DataFrame], path: Path) -> Callable[[], object]:
     """An action that makes a frame and writes it."""
-    return lambda: made().write.mode("overwrite").parquet(str(path))
+    return lambda: made().write.mode("overwrite").options(**WRITING).parquet(str(path))
 
 
 def measured_costs(spark: SparkSession, given: argparse.Namespace, scratch: Path) -> dict[str, list[Cost]]:

@@ -10,6 +10,9 @@ from dp_spark.frames.survey import not_yet, randomized
 from dp_spark.release.spec.survey_columns import COUNT_COLUMN, REPORT_COLUMN, TOKEN_COLUMN
 from dp_spark.release.survey import SurveyPlan
 
+# Tokens are all different: a dictionary of them costs time and saves nothing.
+WRITING = {f"parquet.enable.dictionary#{TOKEN_COLUMN}": "false"}
+
 
 def counted_reports(spark: SparkSession, path: str, plan: SurveyPlan) -> DataFrame:
     """The counts of a closed wave: columns of groups, report and number."""
@@ -31,6 +34,4 @@ def write_reports(
     reports = randomized(frame, plan=plan, wave_key=wave_key)
     if batches:
         reports = not_yet(reports, stored=stored_reports(frame.sparkSession, batches, plan))
-    # Tokens are all different: a dictionary of them costs time and saves nothing.
-    plain = {f"parquet.enable.dictionary#{TOKEN_COLUMN}": "false"}
-    reports.write.mode("errorifexists").options(**plain).parquet(f"file:{path}")
+    reports.write.mode("errorifexists").options(**WRITING).parquet(f"file:{path}")
