@@ -151,7 +151,7 @@ def block_world(w, v, epsilon, components):
 
 
 def subset_world(w, v, epsilon, k):
-    """uSS of math.md 5.5: some subsets come beside an answer."""
+    """uSS as published: some subsets come beside an answer."""
     g, e, design = math.expm1(epsilon), math.exp(epsilon), complete(v, k)
     b = design.n_blocks
     some = v * (e * (k - 1) - k + v) / ((v - 1) * (k * g + v))
