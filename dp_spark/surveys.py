@@ -164,6 +164,7 @@ def open_survey(
     if known is None:
         observe(WaveStep.PLAN)
         plan = plan_survey(spec, private=_private_sources(ledger, spec))
+        _keep_source(ledger, spec)
         rows = Rows(spec.input, f"survey {wave_id}", _no_spark, None, one_machine=ledger.one_machine)
         for sink, path in _targets(spec):
             require_free(path, part=Part(WAVE, wave), release_id=_release_id(wave_id))
@@ -211,9 +212,18 @@ def _private_sources(ledger: Ledger, spec: SurveySpec) -> frozenset[str]:
                     way_out=f"write budget: {{population: {account.population}}}, or name the input of "
                     f"{population}",
                 )
-    if own is not None and population in ledger.populations():
-        ledger.add_source(own, population)  # so that no list of a release is read from it
     return frozenset(found)
+
+
+def _keep_source(ledger: Ledger, spec: SurveySpec) -> None:
+    """Register the input, so that no list of a release is read from it; an account of releases is needed.
+
+    Raises:
+        LedgerRefused: it belongs to another population.
+    """
+    population = spec.budget.population
+    if isinstance(spec.input, InputSpec) and population in ledger.populations():
+        ledger.add_source(spec.input.path, population)
 
 
 def randomize_survey(

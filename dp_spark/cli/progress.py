@@ -34,11 +34,9 @@ def progress(
         try:
             yield observe
         except BaseException:
-            parts.enter("")
-            console.print(parts.rest(""), highlight=False, markup=False)
+            parts.end("")
             raise
-        parts.enter("")
-        console.print(parts.rest(idle), highlight=False, markup=False)
+        parts.end(idle)
 
 
 class _Parts:
@@ -60,10 +58,12 @@ class _Parts:
             self._show(self._done[-1])
         self._part, self._since = part, now
 
-    def rest(self, idle: str) -> str:
-        """What is still to be printed at the end; `idle` where nothing had to be done."""
-        told = ", ".join(self._done) or idle
-        return "" if (self._live and self._done) or not told else f"{self._title}: {told}"
+    def end(self, idle: str) -> None:
+        """Show what is still to be shown; `idle`, if it says something, where nothing was done."""
+        self.enter("")
+        if told := ", ".join(self._done) or idle:
+            ended = "" if self._live and self._done else f"{self._title}: {told}"
+            self._console.print(ended, highlight=False, markup=False)
 
     def _show(self, text: str) -> None:
         if self._live:

@@ -2,8 +2,10 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 
@@ -21,7 +23,7 @@ from dp_spark.release.survey import plan_survey
 from dp_spark.report import print_survey, survey_facts, survey_html
 from dp_spark.surveys import close_survey, estimate_survey, open_survey, randomize_survey
 
-_IDLE = "nothing was left to do"
+_Result = TypeVar("_Result")
 
 
 def budget_command(
@@ -90,17 +92,7 @@ def open_command(
     Raises:
         Refusal: as `open_survey`.
     """
-    survey, places = load_survey(spec), load_profile(profile)
-    with progress(ERRORS, f"{survey.survey} {wave}", idle=_IDLE) as observe:
-        opened = open_survey(
-            survey,
-            wave,
-            profile=places,
-            reason=reason,
-            changed=changed,
-            spark=lambda: start_session(places.spark),
-            observe=observe,
-        )
+    opened = _done(partial(open_survey, reason=reason, changed=changed), spec, wave, profile)
     account, record = opened.account, opened.record
     told = {
         "wave": str(record.wave_id),
@@ -121,11 +113,7 @@ def randomize_command(spec: Path, wave: str, *, profile: str | None, as_json: bo
     Raises:
         Refusal: as `randomize_survey`.
     """
-    survey, places = load_survey(spec), load_profile(profile)
-    with progress(ERRORS, f"{survey.survey} {wave}", idle=_IDLE) as observe:
-        added = randomize_survey(
-            survey, wave, profile=places, spark=lambda: start_session(places.spark), observe=observe
-        )
+    added = _done(randomize_survey, spec, wave, profile)
     _tell({**_state(added.record), "new": added.new}, as_json=as_json)
 
 
@@ -135,11 +123,7 @@ def close_command(spec: Path, wave: str, *, profile: str | None, as_json: bool) 
     Raises:
         Refusal: as `close_survey`.
     """
-    survey, places = load_survey(spec), load_profile(profile)
-    with progress(ERRORS, f"{survey.survey} {wave}", idle=_IDLE) as observe:
-        record = close_survey(
-            survey, wave, profile=places, spark=lambda: start_session(places.spark), observe=observe
-        )
+    record = _done(close_survey, spec, wave, profile)
     _tell(_state(record), as_json=as_json)
 
 
@@ -149,11 +133,7 @@ def estimate_command(spec: Path, wave: str, *, profile: str | None, as_json: boo
     Raises:
         Refusal: as `estimate_survey`.
     """
-    survey, places = load_survey(spec), load_profile(profile)
-    with progress(ERRORS, f"{survey.survey} {wave}", idle=_IDLE) as observe:
-        found = estimate_survey(
-            survey, wave, profile=places, spark=lambda: start_session(places.spark), observe=observe
-        )
+    found = _done(estimate_survey, spec, wave, profile)
     told = {
         **_state(found.record),
         "published": sorted(found.record.publications.values()),
@@ -168,9 +148,7 @@ def close_and_estimate_command(spec: Path, wave: str, *, profile: str | None, as
     Raises:
         Refusal: as `close_survey` and `estimate_survey`.
     """
-    survey, places = load_survey(spec), load_profile(profile)
-    with progress(ERRORS, f"{survey.survey} {wave}", idle=_IDLE) as observe:
-        close_survey(survey, wave, profile=places, spark=lambda: start_session(places.spark), observe=observe)
+    _done(close_survey, spec, wave, profile)
     estimate_command(spec, wave, profile=profile, as_json=as_json)
 
 
@@ -214,6 +192,13 @@ def show_command(*, population: str | None, profile: str | None, as_json: bool) 
                 f"  {wave.wave_id.wave:<20} {wave.state.value:<10} epsilon {wave.epsilon}, "
                 f"{wave.reports:,} reports\n"
             )
+
+
+def _done(step: Callable[..., _Result], spec: Path, wave: str, profile: str | None) -> _Result:
+    """What a step of a wave answers; its progress is shown, and Spark starts if it asks for it."""
+    survey, places = load_survey(spec), load_profile(profile)
+    with progress(ERRORS, f"{survey.survey} {wave}", idle="nothing was left to do") as observe:
+        return step(survey, wave, profile=places, spark=lambda: start_session(places.spark), observe=observe)
 
 
 def _state(record: WaveRecord) -> dict[str, object]:

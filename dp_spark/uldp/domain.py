@@ -168,7 +168,12 @@ class Domain:
             PlanRefused: there are more or fewer texts than columns.
         """
         if isinstance(cell, str) or len(cell) != len(self.columns):
-            raise _no_such_cell(cell, f"has not {len(self.columns)} texts in a tuple")
+            raise PlanRefused(
+                "uldp_columns",
+                f"an answer has not {len(self.columns)} texts in a tuple, one for each of "
+                f"{shown([*self.columns])}",
+                way_out="give a text, or None, for each column, in that order",
+            )
         answers = {name: [text] for name, text in zip(self.columns, cell, strict=True)}
         return int(self.codes(answers)[0])
 
