@@ -73,8 +73,8 @@ format: setup  ## let the tools format and mend what they can
 
 lock: setup  ## resolve dependencies anew and export the requirement lists
 	@$(BIN)/uv lock --upgrade
-	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra postgres --extra demo -o requirements/jobs.txt
-	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra connect --extra postgres --extra demo --group dev -o requirements/dev.txt
+	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra postgres --extra delta --extra iceberg --extra duckdb --extra demo -o requirements/jobs.txt
+	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra connect --extra postgres --extra delta --extra iceberg --extra duckdb --extra demo --group dev -o requirements/dev.txt
 	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra postgres --extra demo --group dev --group oldest -o requirements/oldest.txt
 
 clean:  ## remove environments and caches (never .dp_spark: it holds the ledger)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.checks import check_artefact
-from dp_spark.errors import InputRefused, PublishRefused, ReleaseHeld
+from dp_spark.errors import InputRefused, PublishRefused, Refusal, ReleaseHeld, SetupRefused
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.bound import Integers
 from dp_spark.frames.collect import collect_totals
@@ -26,14 +26,19 @@ from dp_spark.frames.rows import Rows, SparkSource
 from dp_spark.frames.selection import Selected, select_groups, selected_groups
 from dp_spark.frames.session import TIME_ZONE
 from dp_spark.frames.sources import check_columns
+from dp_spark.frames.spark_table import SparkTable
 from dp_spark.publish import (
+    Edition,
     Part,
+    Reach,
     artefact_digest,
+    edition_of,
     local_root,
-    publish_parquet,
+    open_sink,
     read_artefact,
     released_table,
-    require_free,
+    restored,
+    schema_for,
     with_released_groups,
     write_artefact,
 )
@@ -123,7 +128,7 @@ def run_release(  # noqa: PLR0913  # a run has as many sides
     rows = Rows(spec.input, f"release {spec.release!r}", spark, frame, one_machine=ledger.one_machine)
     first = ReleaseId(spec.budget.population, spec.release, key)
     release = ledger.current_revision(first) if revise is None else ledger.revision_for(first, revise)
-    claim = _reserved(ledger, release, window, spec, rows, revise, observe)
+    claim = _reserved(ledger, release, window, spec, rows, profile, revise, observe)
     plan = plan_from_bytes(claim.plan_bytes, claim.tables)
     result = _brought_home(_Run(ledger, claim, plan, window, profile, rows, observe))
     if result.warning is not None:
@@ -187,6 +192,11 @@ class _Run:
         """The id as text, as the released rows hold it."""
         return str(self.claim.release_id)
 
+    @property
+    def reach(self) -> Reach:
+        """How its sinks get to where they write."""
+        return _reach(self.profile, self.rows)
+
 
 def _reserved(
     ledger: Ledger,
@@ -194,6 +204,7 @@ def _reserved(
     window: PeriodWindow,
     spec: ReleaseSpec,
     rows: Rows,
+    profile: Profile,
     revise: str | None,
     observe: Observer,
 ) -> Claim:
@@ -206,9 +217,9 @@ def _reserved(
     account = ledger.budget(release.population)
     require_same_protection(account, spec.unit.protected, spec.neighbours)
     rows.require()
-    _require_sinks(spec, rows, window, release)
     private = ledger.sources() | rows.private()
     plan = with_listed_files(plan_for(account, spec), private)
+    _require_sinks(plan, _reach(profile, rows), rows, window, release)
     asked = Reservation(
         release_id=release,
         spec_digest=spec.digest,
@@ -243,11 +254,20 @@ def _with_listed_table(
         return replace(plan, listed=table_keys(session, plan.spec, window, private))
 
 
-def _require_sinks(spec: ReleaseSpec, rows: Rows, window: PeriodWindow, release: ReleaseId) -> None:
+def _require_sinks(
+    plan: ReleasePlan, reach: Reach, rows: Rows, window: PeriodWindow, release: ReleaseId
+) -> None:
     """Refuse a sink that cannot take the period, or that lies within the input, or holds it."""
-    for sink in spec.publish:
-        require_free(sink.path, part=Part.of_period(window.start), release_id=str(release))
-        rows.require_apart(sink.path, local_root(sink.path))
+    for sink in plan.spec.publish:
+        open_sink(sink, reach).require_free(
+            Part.of_period(window.start), str(release), schema_for(plan, sink)
+        )
+        if sink.path is not None:
+            rows.require_apart(sink.path, local_root(sink.path))
+
+
+def _reach(profile: Profile, rows: Rows) -> Reach:
+    return Reach(profile.connections, lambda table: SparkTable(table, rows.session))
 
 
 def _require_zone(spec: ReleaseSpec, rows: Rows) -> None:
@@ -362,29 +382,23 @@ def _check(run: _Run, table: pa.Table, artefact: StoredFile) -> None:
 
 def _publish(run: _Run, table: pa.Table, artefact: StoredFile) -> None:
     """Copy the artefact to every sink; one that is down delays its own copy only."""
-    refused: list[PublishRefused] = []
+    refused: list[Refusal] = []
     for sink in run.plan.spec.publish:
         run.observe(Step.PUBLISH)
         try:
-            target = publish_parquet(
-                table,
-                sink.path,
-                part=Part.of_period(run.window.start),
-                release_id=run.release_id,
-                digest=artefact.digest,
-            )
-        except PublishRefused as refusal:
+            target = open_sink(sink, run.reach).publish(_edition(run, table, sink, artefact.digest))
+        except (PublishRefused, SetupRefused) as refusal:
             refused.append(refusal)
         else:
             run.observe(Step.RECORD)
-            run.ledger.record_publication(run.claim, _sink_name(sink), str(target), artefact.digest)
+            run.ledger.record_publication(run.claim, sink.name, target, artefact.digest)
     if refused:
         raise refused[0]
-    run.ledger.publish(run.claim, [_sink_name(sink) for sink in run.plan.spec.publish])
+    run.ledger.publish(run.claim, [sink.name for sink in run.plan.spec.publish])
 
 
-def _sink_name(sink: SinkSpec) -> str:
-    return f"{sink.sink}:{sink.path}"
+def _edition(run: _Run, table: pa.Table, sink: SinkSpec, digest: str) -> Edition:
+    return edition_of(run.plan, table, sink, window=run.window, claim=run.claim, digest=digest)
 
 
 def _seal(run: _Run) -> None:
@@ -407,14 +421,10 @@ def _restore(run: _Run, table: pa.Table) -> None:
     record = release_record(run.ledger, run.claim.release_id)
     assert record.artefact is not None
     assert record.statement is not None
+    sinks = {sink.name: sink for sink in run.plan.spec.publish}
     for copy in record.publications:
-        publish_parquet(
-            table,
-            Path(copy.target).parents[1],
-            part=Part.of_period(run.window.start),
-            release_id=run.release_id,
-            digest=record.artefact.digest,
-        )
+        sink = restored(sinks[copy.sink], copy.target)
+        open_sink(sink, run.reach).publish(_edition(run, table, sink, record.artefact.digest))
     if not Path(record.statement.path).exists():
         _write_statement(run, record, record.events[-1].at)
 

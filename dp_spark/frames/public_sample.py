@@ -72,7 +72,7 @@ def read_sample(path: Path, spec: ReleaseSpec, rate: float) -> Sample:
 
 def _refuse_private(path: Path, spec: ReleaseSpec) -> None:
     """Refuse the rows that are to be protected; links are followed."""
-    if not isinstance(spec.input, InputSpec):
+    if not isinstance(spec.input, InputSpec) or spec.input.path is None:
         return
     address = urlsplit(spec.input.path)
     own = address.path if address.scheme == "file" else spec.input.path

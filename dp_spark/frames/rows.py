@@ -45,7 +45,7 @@ class Rows:
         if self.frame is not None and isinstance(self.input, InputSpec):
             raise InputRefused(
                 "input_twice",
-                f"the rows are to come from a frame and from input.path = {self.input.path!r}",
+                f"the rows are to come from a frame and from input = {self.input.place!r}",
                 way_out="leave out one of them",
             )
 
@@ -111,7 +111,7 @@ class Rows:
 
     def source(self) -> str | None:
         """The input's name in the ledger; a frame has none."""
-        return source_name(self.input.path) if isinstance(self.input, InputSpec) else None
+        return source_name(self.input.place) if isinstance(self.input, InputSpec) else None
 
     def private(self) -> frozenset[str]:
         """What holds them, as sources are named in the ledger."""
@@ -123,7 +123,8 @@ class Rows:
         if self.frame is None:
             if not isinstance(self.input, InputSpec):  # nobody has said where they are
                 return set()
-            return {Path(os.path.realpath(self.input.path.removeprefix("file:")))}
+            path = self.input.path
+            return set() if path is None else {Path(os.path.realpath(path.removeprefix("file:")))}
         try:
             names = self.frame.inputFiles()
         except Exception:  # noqa: BLE001  # a frame that cannot be looked at is refused with its columns
@@ -138,7 +139,7 @@ class Rows:
             PublishRefused: it does.
         """
         if any(root.is_relative_to(source) or source.is_relative_to(root) for source in self.places()):
-            read = self.input.path if isinstance(self.input, InputSpec) else "files of the frame"
+            read = self.input.place if isinstance(self.input, InputSpec) else "files of the frame"
             raise PublishRefused(
                 "sink_in_input",
                 f"publish path {path!r} and the input, {read!r}, lie within each other",

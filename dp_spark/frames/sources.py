@@ -44,14 +44,15 @@ def open_source(spark: SparkSession, source: InputSpec) -> DataFrame:
     Raises:
         InputRefused: the path does not exist or is not of the format, or its files do not agree on columns.
     """
+    path = _located(source)
 
     def reader() -> DataFrameReader:
         return spark.read.format(source.format.value).options(**_OPTIONS[source.format])
 
     try:
-        files = reader().option("recursiveFileLookup", "true").load(_located(source.path))
+        files = reader().option("recursiveFileLookup", "true").load(path)
         names = files.inputFiles()
-        above = len(_partition_columns(_located(source.path) + "/"))
+        above = len(_partition_columns(path + "/"))
         folders = {_partition_columns(name)[above:] for name in names}
         if len(folders) > 1 or set(next(iter(folders), ())) & set(files.columns):
             raise _mixed(source, "files in directories COLUMN=VALUE beside others, or over such a column")
@@ -60,7 +61,7 @@ def open_source(spark: SparkSession, source: InputSpec) -> DataFrame:
             and len({tuple(reader().load(name).columns) for name in names}) > 1
         ):
             raise _mixed(source, "files with different header lines")
-        return reader().load(_located(source.path)) if any(folders) else files
+        return reader().load(path) if any(folders) else files
     except InputRefused:
         raise
     except Exception as failure:  # noqa: BLE001  # Spark's text may quote a header or a footer
@@ -90,17 +91,19 @@ def _not_readable(source: InputSpec, condition: str) -> InputRefused:
         )
     return InputRefused(
         "input_not_readable",
-        f"input.path = {source.path!r}, that is {_located(source.path)}, cannot be opened as {source.format} "
+        f"input.path = {source.path!r}, that is {_located(source)}, cannot be opened as {source.format} "
         f"({condition})",
         way_out=way_out,
     )
 
 
-def _located(path: str) -> str:
-    """The path as Spark finds it: a relative one is a file of this machine, seen from where we run.
+def _located(source: InputSpec) -> str:
+    """The input's path as Spark finds it: a relative one is a file of this machine, seen from where we run.
 
     Spark's own process may have been started elsewhere.
     """
+    path = source.path
+    assert path is not None  # the formats of files have one
     return path if _ABSOLUTE.match(path) else f"file:{Path.cwd() / path}"
 
 

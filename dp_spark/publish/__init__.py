@@ -1,21 +1,31 @@
 """The staged artefact of a release, and the sinks that copy it to its readers."""
 
 from dp_spark.publish.artefact import arrow_schema, artefact_digest, read_artefact, write_artefact
-from dp_spark.publish.parquet import Part, local_root, publish_parquet, require_free
+from dp_spark.publish.editions import edition_of, schema_for
+from dp_spark.publish.parquet import local_root, publish_parquet, require_free
 from dp_spark.publish.released import released_table, with_released_groups
 from dp_spark.publish.reports import count_reports, delete_batch, seal_batch, verify_batch
+from dp_spark.publish.sink import Edition, Part, Sink
+from dp_spark.publish.sinks import Reach, open_sink, restored
 
 __all__ = [
+    "Edition",
     "Part",
+    "Reach",
+    "Sink",
     "arrow_schema",
     "artefact_digest",
     "count_reports",
     "delete_batch",
+    "edition_of",
     "local_root",
+    "open_sink",
     "publish_parquet",
     "read_artefact",
     "released_table",
     "require_free",
+    "restored",
+    "schema_for",
     "seal_batch",
     "verify_batch",
     "with_released_groups",

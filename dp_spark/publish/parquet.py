@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 
 from dp_spark.errors import PublishRefused
 from dp_spark.publish.durable import make_directories, sync_directory, write_new_parquet
-from dp_spark.release.spec import PERIOD_COLUMN
+from dp_spark.publish.sink import Edition, Part, is_earlier
 
 FILE_NAME = "part-0.parquet"
 RELEASE_KEY, DIGEST_KEY = b"dp_spark.release_id", b"dp_spark.digest"
@@ -23,23 +22,26 @@ _TAKEN = {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The part of a published table that one release makes: the rows with one value in one column.
+class ParquetSink:
+    """Directories of Parquet files below `root`, one for each part."""
 
-    The value is the name of a directory, `column=value`, and stands in no file.
-    """
+    root: Path | str
 
-    column: str
-    value: str
+    def require_free(self, part: Part, release_id: str, schema: pa.Schema) -> None:
+        """As `Sink`."""
+        require_free(self.root, part=part, release_id=release_id)
 
-    @classmethod
-    def of_period(cls, period_start: date) -> "Part":
-        """The rows of one period."""
-        return cls(PERIOD_COLUMN, period_start.isoformat())
-
-    def within(self, home: Path) -> Path:
-        """Its directory."""
-        return home / f"{self.column}={self.value}"
+    def publish(self, edition: Edition) -> str:
+        """As `Sink`; the path of the file."""
+        return str(
+            publish_parquet(
+                edition.table,
+                self.root,
+                part=edition.part,
+                release_id=edition.release_id,
+                digest=edition.digest,
+            )
+        )
 
 
 def publish_parquet(table: pa.Table, root: Path | str, *, part: Part, release_id: str, digest: str) -> Path:
@@ -54,13 +56,13 @@ def publish_parquet(table: pa.Table, root: Path | str, *, part: Part, release_id
         PublishRefused: `root` cannot be written, or the part holds something else.
     """
     home = local_root(root)
-    target = part.within(home)
+    target = _within(home, part)
     incoming = home.with_name(f".{home.name}.incoming")
     attempts = hashlib.sha256(release_id.encode()).hexdigest()[:16]
     try:
         make_directories(home, 0o777)
         labels = _labels(target) if _is_taken(target) else None
-        revised = labels is not None and _is_earlier(labels[RELEASE_KEY].decode(errors="replace"), release_id)
+        revised = labels is not None and is_earlier(labels[RELEASE_KEY].decode(errors="replace"), release_id)
         if revised or not _is_taken(target):
             make_directories(incoming, 0o700)
             labelled = _labelled(table.drop_columns([part.column]), release_id, digest)
@@ -81,11 +83,11 @@ def require_free(root: Path | str, *, part: Part, release_id: str) -> None:
     Raises:
         PublishRefused: `root` is no local directory, or the part holds something else.
     """
-    target = part.within(local_root(root))
+    target = _within(local_root(root), part)
     labels = _labels(target) if _is_taken(target) else {RELEASE_KEY: release_id.encode()}
     if labels is None or not (
         labels[RELEASE_KEY] == release_id.encode()
-        or _is_earlier(labels[RELEASE_KEY].decode(errors="replace"), release_id)
+        or is_earlier(labels[RELEASE_KEY].decode(errors="replace"), release_id)
     ):
         raise _occupied(target, _owner(labels))
 
@@ -130,10 +132,9 @@ def _labelled(table: pa.Table, release_id: str, digest: str) -> pa.Table:
     return table.replace_schema_metadata(labels)
 
 
-def _is_earlier(holds: str, release_id: str) -> bool:
-    """Whether a period that holds one release is revised by another: the same one in a later revision."""
-    (name, revision), (own_name, own_revision) = holds.rsplit("/", 1), release_id.rsplit("/", 1)
-    return name == own_name and revision.isdigit() and int(revision) < int(own_revision)
+def _within(home: Path, part: Part) -> Path:
+    """The directory of a part."""
+    return home / f"{part.column}={part.value}"
 
 
 def _place(table: pa.Table, attempt: Path, target: Path, *, aside: Path | None) -> None:

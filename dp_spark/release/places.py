@@ -64,7 +64,7 @@ def private_sources(profile: Profile, spec: ReleaseSpec) -> frozenset[str]:
 
     Without a ledger the input alone: a run has one.
     """
-    own = frozenset({source_name(spec.input.path)} if isinstance(spec.input, InputSpec) else ())
+    own = frozenset({source_name(spec.input.place)} if isinstance(spec.input, InputSpec) else ())
     try:
         return own | open_ledger(profile).sources()
     except Refusal:

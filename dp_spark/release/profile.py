@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from dp_spark.errors import SetupRefused
 from dp_spark.release.problems import Problem, Wrong, shown, summary, unknown_key, wrong
-from dp_spark.release.reading import MAX_BYTES, read_each, read_text
+from dp_spark.release.reading import MAX_BYTES, read_each, read_text, whole_number
 from dp_spark.release.secret import FORMS, Source, parse_reference
 
 PROFILE_VARIABLE = "DP_SPARK_PROFILE"
@@ -29,7 +29,10 @@ _EMBEDDED = {
 _LEDGERS = "sqlite:///PATH or postgresql+psycopg://ROLE@HOST/DATABASE"
 # What a PostgreSQL URL may say of the way to its server; nothing of it is a secret.
 _POSTGRES_OPTIONS = frozenset({"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey"})
-_KEYS = (*_EMBEDDED, "ledger_password", "spark")
+_KEYS = (*_EMBEDDED, "ledger_password", "connections", "retention_days", "spark")
+_CONNECTION_KEYS = ("url", "password", "options")
+_CONNECTION_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_LONGEST_RETENTION = 36_600  # days
 # Answers depend on these: dp_spark sets some itself, and knows no engine but Spark's own.
 _PINNED = (
     "spark.sql.ansi.enabled",
@@ -38,7 +41,23 @@ _PINNED = (
 )
 _ENGINES = ("spark.plugins", "spark.sql.extensions")
 _SECRET = re.compile(r"secret|password|passwd|token|credential|access\.?key|private\.?key", re.IGNORECASE)
+_FILES = ("sqlite", "duckdb")  # databases that are a file
 _LINE = re.compile(r"\(at line [0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A warehouse or a catalog that sinks and inputs name.
+
+    Attributes:
+        url: the database, as SQLAlchemy reads it, or an Iceberg catalog; without a password.
+        password: a reference to the password of the URL's role; None where none is asked for.
+        options: what else its driver or catalog needs, as text; nothing secret.
+    """
+
+    url: str
+    password: str | None = None
+    options: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +72,9 @@ class Profile:
         staging: the restricted zone: staged artefacts, for operators only.
         statements: where the statements of sealed releases go.
         spark: settings of the Spark session, as text.
+        connections: warehouses and catalogs, by the names that specs call them.
+        retention_days: days after its seal for which the staged artefact of a release is kept; None is for
+            ever.
         embedded: whether no profile was given and everything lies under `.dp_spark`.
     """
 
@@ -64,6 +86,8 @@ class Profile:
     spark: Mapping[str, str]
     embedded: bool
     ledger_password: str | None = None
+    connections: Mapping[str, Connection] = MappingProxyType({})
+    retention_days: int | None = None
 
 
 def load_profile(
@@ -132,7 +156,7 @@ def _profile_of(written: Mapping[str, object], root: Path, source: str, *, embed
         for key, example in _EMBEDDED.items()
         if key not in written
     ]
-    read: dict[str, Any] = {"spark": {}}
+    read: dict[str, Any] = {"spark": {}, "connections": {}}
     for key, reader in _READERS.items():
         if key in written:
             try:
@@ -194,6 +218,60 @@ def _read_reference(value: object, root: Path) -> str:
     return f"{source}:{place}"
 
 
+def _read_connections(value: object, root: Path) -> dict[str, Connection]:
+    if not isinstance(value, dict):
+        raise Wrong(Problem("is not a table", 'write [connections.NAME] and url = "..." below it'))
+    read = read_each(((name, (name, each, root)) for name, each in value.items()), _read_connection)
+    return dict(zip(value, read, strict=True))
+
+
+def _read_connection(written: object) -> Connection:
+    name, value, root = cast(tuple[str, object, Path], written)
+    if not _CONNECTION_NAME.fullmatch(name):
+        why, way_out = "is no name of a connection", "use a-z, 0-9 and _, a letter first"
+        raise Wrong(Problem(why, way_out, _CONNECTION_NAME.pattern))
+    if not isinstance(value, dict) or "url" not in value:
+        raise Wrong(Problem("has no url", 'write url = "postgresql+psycopg://ROLE@HOST/DATABASE"'))
+    if unknown := [key for key in value if key not in _CONNECTION_KEYS]:
+        raise Wrong(*(unknown_key(key, _CONNECTION_KEYS) for key in unknown))
+    password = value.get("password")
+    return Connection(
+        url=_connection_url(value["url"], root),
+        password=None if password is None else _read_reference(password, root),
+        options=MappingProxyType(_read_options(value.get("options", {}))),
+    )
+
+
+def _connection_url(value: object, root: Path) -> str:
+    """The URL; a file's path in it becomes absolute."""
+    text = read_text(value)
+    try:
+        parsed = sa.make_url(text)
+    except sa.exc.ArgumentError:
+        way_out = "write one that SQLAlchemy reads, such as postgresql+psycopg://ROLE@HOST/DATABASE"
+        raise Wrong(Problem("cannot be read (value not shown)", way_out)) from None
+    if parsed.password is not None or _SECRET.search(" ".join(parsed.query)):
+        way_out = "write password = file:PATH, env:NAME or command:PROGRAM, and replace the password"
+        raise Wrong(Problem("holds a password (value not shown)", way_out))
+    if parsed.get_backend_name() in _FILES and parsed.database and parsed.database != ":memory:":
+        return f"{parsed.drivername}:///{root / parsed.database}"
+    return text
+
+
+def _read_options(value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(each, str | int) for each in value.values()):
+        raise Wrong(Problem("is no table of texts", 'write options = {warehouse = "..."}'))
+    if secret := [key for key in value if _SECRET.search(key)]:
+        way_out = "leave it to `password`, or to the environment of the driver"
+        raise Wrong(Problem(f"option {shown(secret[0])} may hold a secret (value not shown)", way_out))
+    return {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
+
+
+def _read_retention(value: object, root: Path) -> int:
+    """Whole days; `root` plays no part."""
+    return whole_number(1, _LONGEST_RETENTION)(value)
+
+
 def _read_directory(value: object, root: Path) -> Path:
     text = read_text(value)
     if "://" in text:
@@ -252,6 +330,8 @@ _READERS: Mapping[str, Callable[[object, Path], object]] = {
     "master_key": _read_reference,
     "staging": _read_directory,
     "statements": _read_directory,
+    "connections": _read_connections,
+    "retention_days": _read_retention,
     "spark": _read_spark,
 }
 

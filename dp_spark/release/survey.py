@@ -55,7 +55,7 @@ def plan_survey(spec: SurveySpec, *, private: Iterable[str] = ()) -> SurveyPlan:
         InputRefused: a list is private, cannot be read, or says what it may not.
         PlanRefused: the mechanism cannot be made for so many categories.
     """
-    own = {source_name(spec.input.path)} if isinstance(spec.input, InputSpec) else set()
+    own = {source_name(spec.input.place)} if isinstance(spec.input, InputSpec) else set()
     known = frozenset(own | set(private))
     domain, groups = survey_domain(spec, known), survey_groups(spec, known)
     _require_small(spec, domain, groups)

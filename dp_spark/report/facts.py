@@ -208,10 +208,10 @@ def release_facts(
     return ReleaseFacts(
         release=spec.release,
         population=spec.budget.population,
-        source=f"{spec.input.format} {spec.input.path}" if isinstance(spec.input, InputSpec) else _FRAME,
+        source=spec.input.named if isinstance(spec.input, InputSpec) else _FRAME,
         where=spec.where,
         derived=tuple(f"{each.name} = {each.sql}, else {each.default}" for each in spec.derive or ()),
-        sinks=tuple(f"{sink.sink} {sink.path}" for sink in spec.publish),
+        sinks=tuple(sink.named for sink in spec.publish),
         period=None if spec.period is None else str(spec.period.every),
         guarantee=plan.guarantee,
         unit=unit_words(unit),

@@ -180,7 +180,7 @@ def survey_facts(
     return SurveyFacts(
         survey=spec.survey,
         population=spec.budget.population,
-        source=f"{spec.input.format} {spec.input.path}" if isinstance(spec.input, InputSpec) else _FRAME,
+        source=spec.input.named if isinstance(spec.input, InputSpec) else _FRAME,
         unit=unit_words(spec.unit.protected),
         answer=plan.domain.columns,
         first=spec.first,
@@ -200,7 +200,7 @@ def survey_facts(
         weighted=plan.weights is not None,
         method=str(spec.estimate.method),
         consistency=str(spec.estimate.consistency),
-        sinks=tuple(f"{sink.sink} {sink.path}" for sink in spec.publish),
+        sinks=tuple(sink.named for sink in spec.publish),
         errors=tuple(expected_error(best / plan.efficiency, len(cells), people) for people in SIZES),
         account=None if account is None else _account_facts(account, spec.epsilon, charged=charged),
         sealed=sealed,

@@ -85,6 +85,7 @@ __all__ = [
     "RatioQuerySpec",
     "ReleaseSpec",
     "Selection",
+    "Shape",
     "SinkKind",
     "SinkSpec",
     "SurveyBudget",

@@ -32,6 +32,10 @@ class InputFormat(StrEnum):
 
     PARQUET = "parquet"
     CSV = "csv"
+    TABLE = "table"
+    DELTA = "delta"
+    ICEBERG = "iceberg"
+    JDBC = "jdbc"
 
 
 class Missing(StrEnum):
@@ -73,6 +77,17 @@ class SinkKind(StrEnum):
     """Where a release is published."""
 
     PARQUET = "parquet"
+    TABLE = "table"
+    DELTA = "delta"
+    ICEBERG = "iceberg"
+    SQL = "sql"
+
+
+class Shape(StrEnum):
+    """How a sink lays a release out."""
+
+    WIDE = "wide"  # one row a group, a column for each answer and its error
+    LONG = "long"  # one row a group and metric: value, std, low, high
 
 
 class AsOf(StrEnum):
@@ -169,6 +184,16 @@ TableName = Annotated[
 Column = Annotated[str, BeforeValidator(read_text)]
 Label = Annotated[str, BeforeValidator(read_normal_text)]
 Location = Annotated[str, BeforeValidator(read_path)]
+ConnectionName = Annotated[
+    str, BeforeValidator(name_like(r"[a-z][a-z0-9_]{0,63}", "a lower-case name of letters, digits and _"))
+]
+StoredTable = Annotated[
+    str,
+    BeforeValidator(
+        name_like(r"[A-Za-z_][A-Za-z0-9_]{0,63}(\.[A-Za-z_][A-Za-z0-9_]{0,63}){0,2}", "names joined by dots")
+    ),
+]
+Version = Annotated[int, BeforeValidator(whole_number(0, 2**63 - 1))]
 TimeZone = Annotated[str, BeforeValidator(_read_time_zone)]
 OnMissing = Annotated[Missing, BeforeValidator(word_of(Missing))]
 Bound = Annotated[int, BeforeValidator(whole_number(1, 10**6))]

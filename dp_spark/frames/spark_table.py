@@ -1,0 +1,19 @@
+"""The sink of a table in Spark's catalog."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class SparkTable:
+    """A table of Spark's catalog.
+
+    Attributes:
+        table: its name, as Spark resolves it.
+        session: gives the session; not asked before something is published.
+    """
+
+    table: str
+    session: Callable[[], SparkSession]

@@ -1,0 +1,51 @@
+"""Columns of a published table over its life: what a later release may add, and what it may not change."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from dp_spark.errors import PublishRefused
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How the columns of an edition differ from those of the table that takes it.
+
+    Attributes:
+        added: fields that the table lacks; it gets them as nullable, as older rows have no value.
+        missing: names that the edition lacks; its rows are NULL there.
+    """
+
+    added: Sequence["pa.Field[Any]"]
+    missing: Sequence[str]
+
+
+def change_of(standing: pa.Schema, edition: pa.Schema, *, at: str) -> Change:
+    """What has to change before a table takes an edition; order, comments and nullability do not count.
+
+    Args:
+        standing: of the table, in the types of Arrow that the edition would have there.
+        edition: of the edition.
+        at: the table, as a refusal names it.
+
+    Raises:
+        PublishRefused: a column has another type, or its name differs in case only.
+    """
+    known = {field.name: field for field in standing}
+    folded = {name.casefold(): name for name in known}
+    for field in edition:
+        name = folded.get(field.name.casefold())
+        if name is not None and (name != field.name or known[name].type != field.type):
+            raise PublishRefused(
+                "column_retyped",
+                f"{at} has a column {name} of type {known[name].type}, and the release has {field.name} of "
+                f"type {field.type}",
+                way_out="name the changed query anew, or publish to another table: readers of this one rely "
+                "on its types",
+            )
+    return Change(
+        added=[field.with_nullable(True) for field in edition if field.name not in known],
+        missing=[name for name in known if name not in edition.names],
+    )
