@@ -208,10 +208,10 @@ def test_a_failed_gate_holds_the_release_until_it_passes(
     world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The released rows are spoiled after staging began: a group is lost, and the gate must see it."""
-    from dp_spark import pipeline
+    from dp_spark.pipeline import staging
 
-    genuine = pipeline.released_table
-    monkeypatch.setattr(pipeline, "released_table", lambda *args, **kwargs: genuine(*args, **kwargs).slice(1))
+    genuine = staging.released_table
+    monkeypatch.setattr(staging, "released_table", lambda *args, **kwargs: genuine(*args, **kwargs).slice(1))
     with pytest.raises(ReleaseHeld) as refusal:
         world.run(lambda: spark)
     assert "row_count" in refusal.value.message
@@ -226,12 +226,13 @@ def test_a_held_release_is_published_by_decision_and_not_checked_again(
     world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dp_spark import pipeline
+    from dp_spark.pipeline import publishing
 
-    monkeypatch.setattr(pipeline, "check_artefact", lambda *args, **named: ["history"])
+    monkeypatch.setattr(publishing, "check_artefact", lambda *args, **named: ["history"])
     with pytest.raises(ReleaseHeld):
         world.run(lambda: spark)
     release = ReleaseId("town_people", "visits", "2024-03-01")
-    result = pipeline.publish_held(release, "the board knows why", profile=world.profile)
+    result = pipeline.publish_held(release, "the board knows why", profile=world.profile, spark=no_spark)
     assert (world.spent, world.state("2024-03-01")) == (1, ReleaseState.SEALED)
     assert published(world).num_rows == 4
     assert world.run(no_spark).digest == result.digest
@@ -379,9 +380,9 @@ def test_rows_that_changed_before_they_were_staged_get_noise_of_their_own(
     Noise that depended on the key alone would stay the same where totals did, and the difference of two
     attempts would give the exact change elsewhere.
     """
-    from dp_spark import pipeline
+    from dp_spark.pipeline import staging
 
-    genuine, drawn = pipeline.noisy_totals, world.home / "drawn"
+    genuine, drawn = staging.noisy_totals, world.home / "drawn"
 
     def overheard(totals: np.ndarray, **named: Any) -> np.ndarray:
         noisy = genuine(totals, **named)
@@ -390,7 +391,7 @@ def test_rows_that_changed_before_they_were_staged_get_noise_of_their_own(
             np.save(file, noisy)
         return noisy
 
-    monkeypatch.setattr(pipeline, "noisy_totals", overheard)
+    monkeypatch.setattr(staging, "noisy_totals", overheard)
     killed_at(Step.STAGE, world, spark)
     killed_at(Step.STAGE, world, spark)
     assert world.state("2024-03-01") is ReleaseState.READING

@@ -25,9 +25,10 @@ def decide_command(word: str, release: str, *, reason: str, profile: str | None,
     release_id, places = ReleaseId.parse(release), load_profile(profile)
     decision = _WORDS[word]
     if decision is Decision.PUBLISH:
-        from dp_spark.pipeline import publish_held  # noqa: PLC0415  # the others need not wait for it
+        from dp_spark.frames.session import start_session  # noqa: PLC0415  # the others need not wait for it
+        from dp_spark.pipeline import publish_held  # noqa: PLC0415
 
-        publish_held(release_id, reason, profile=places)
+        publish_held(release_id, reason, profile=places, spark=lambda: start_session(places.spark))
     else:
         open_ledger(places).decide(release_id, decision, reason)
     ledger = open_ledger(places)

@@ -12,7 +12,13 @@ from rich.console import Console
 from dp_spark.errors import ExitCode, Refusal, SetupRefused
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-EXTRAS = {"pyspark": "spark", "psycopg": "postgres"}  # modules that come with an extra
+EXTRAS = {
+    "pyspark": "spark",
+    "psycopg": "postgres",
+    "deltalake": "delta",
+    "pyiceberg": "iceberg",
+    "duckdb": "duckdb",
+}  # modules that come with an extra
 ERRORS = Console(stderr=True, highlight=False)
 
 

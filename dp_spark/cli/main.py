@@ -47,6 +47,10 @@ ProfileFile = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Key = Annotated[str, typer.Option("--key", help="First day of the period, YYYY-MM-DD.", show_default=False)]
+Revise = Annotated[
+    str | None,
+    typer.Option("--revise", help="Why the period is released again, at a new charge; recorded."),
+]
 
 SurveyFile = Annotated[Path, typer.Argument(help="YAML file of the survey.", show_default=False)]
 Wave = Annotated[str, typer.Option("--wave", help="Name of the wave, such as 2024q1.", show_default=False)]
@@ -135,10 +139,7 @@ def plan(
 def run(
     spec: SpecFile,
     key: Key,
-    revise: Annotated[
-        str | None,
-        typer.Option("--revise", help="Why the period is released again, at a new charge; recorded."),
-    ] = None,
+    revise: Revise = None,
     profile: ProfileFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -148,6 +149,42 @@ def run(
         from dp_spark.cli.running import run_command
 
         run_command(spec, key, profile=profile, as_json=as_json, revise=revise)
+
+    _end(action, as_json=as_json)
+
+
+@app.command()
+def privatize(
+    spec: SpecFile,
+    key: Key,
+    revise: Revise = None,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """The first half of `run`: reserve, privatize and stage one period; nothing is published."""
+
+    def action() -> None:
+        from dp_spark.cli.running import privatize_command
+
+        privatize_command(spec, key, profile=profile, as_json=as_json, revise=revise)
+
+    _end(action, as_json=as_json)
+
+
+@app.command()
+def publish(
+    spec: SpecFile,
+    key: Key,
+    revise: Revise = None,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """The second half of `run`: check, publish and seal what is staged; also after a sink was down."""
+
+    def action() -> None:
+        from dp_spark.cli.running import publish_command
+
+        publish_command(spec, key, profile=profile, as_json=as_json, revise=revise)
 
     _end(action, as_json=as_json)
 

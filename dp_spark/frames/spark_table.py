@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -17,3 +18,11 @@ class SparkTable:
 
     table: str
     session: Callable[[], SparkSession]
+
+    def require_free(self, part: Any, release_id: str, schema: Any) -> None:
+        """As `Sink`."""
+        raise NotImplementedError
+
+    def publish(self, edition: Any) -> str:
+        """As `Sink`."""
+        raise NotImplementedError

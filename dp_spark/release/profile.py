@@ -5,7 +5,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -57,7 +57,7 @@ class Connection:
 
     url: str
     password: str | None = None
-    options: Mapping[str, str] = MappingProxyType({})
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Profile:
     spark: Mapping[str, str]
     embedded: bool
     ledger_password: str | None = None
-    connections: Mapping[str, Connection] = MappingProxyType({})
+    connections: Mapping[str, Connection] = field(default_factory=dict)
     retention_days: int | None = None
 
 

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from dp_spark.errors import LedgerRefused
 from dp_spark.frames.rows import Rows, SparkSource
-from dp_spark.publish import Part, local_root, require_free
+from dp_spark.publish import Part, local_root, open_sink
 from dp_spark.publish.survey_tables import WAVE
 from dp_spark.release.ledger import Ledger, WaveAsked, WaveId, source_name
 from dp_spark.release.places import open_ledger
@@ -14,14 +14,13 @@ from dp_spark.release.profile import Profile
 from dp_spark.release.spec import InputSpec, SurveySpec
 from dp_spark.release.survey import plan_survey, survey_plan_from_bytes, survey_plan_to_bytes
 from dp_spark.surveys.run import (
-    ESTIMATES,
-    REPORTS,
     Opened,
     WaveObserver,
     WaveRun,
     WaveStep,
     opened_input,
     release_id_of,
+    schemas_of,
 )
 
 
@@ -56,11 +55,10 @@ def open_survey(
         plan = plan_survey(spec, private=_private_sources(ledger, spec))
         _keep_source(ledger, spec)
         rows = Rows(spec.input, f"survey {wave_id}", _no_spark, None, one_machine=ledger.one_machine)
-        for sink, path in _targets(spec):
-            require_free(path, part=Part(WAVE, wave), release_id=release_id_of(wave_id))
-            rows.require_apart(sink, local_root(path))
+        run = WaveRun(ledger, wave_id, plan, profile, rows, observe)
+        _require_sinks(run)
         if spark is not None and any(place.exists() for place in rows.places()):
-            opened_input(WaveRun(ledger, wave_id, plan, profile, replace(rows, spark=spark), observe))
+            opened_input(replace(run, rows=replace(rows, spark=spark)))
         body = survey_plan_to_bytes(plan)
     else:
         body, plan = known.plan_bytes, survey_plan_from_bytes(known.plan_bytes)
@@ -88,14 +86,14 @@ def _private_sources(ledger: Ledger, spec: SurveySpec) -> frozenset[str]:
         LedgerRefused: the survey's input belongs to another population.
     """
     population, found = spec.budget.population, set(ledger.sources())
-    own = source_name(spec.input.path) if isinstance(spec.input, InputSpec) else None
+    own = source_name(spec.input.place) if isinstance(spec.input, InputSpec) else None
     for account in ledger.survey_accounts():
         for wave in account.waves:
             asked = survey_plan_from_bytes(wave.plan_bytes).spec.input
             if not isinstance(asked, InputSpec):
                 continue
-            found.add(source_name(asked.path))
-            if source_name(asked.path) == own and account.population != population:
+            found.add(source_name(asked.place))
+            if source_name(asked.place) == own and account.population != population:
                 raise LedgerRefused(
                     "source_of_another_population",
                     f"input {own!r} was read for survey {account.survey} of population {account.population}",
@@ -113,16 +111,18 @@ def _keep_source(ledger: Ledger, spec: SurveySpec) -> None:
     """
     population = spec.budget.population
     if isinstance(spec.input, InputSpec) and population in ledger.populations():
-        ledger.add_source(spec.input.path, population)
+        ledger.add_source(spec.input.place, population)
 
 
-def _targets(spec: SurveySpec) -> list[tuple[str, str]]:
-    """Of each sink, the path as it is written, and the roots of its two tables."""
-    return [
-        (sink.path, f"{sink.path.rstrip('/')}/{name}")
-        for sink in spec.publish
-        for name in (REPORTS, ESTIMATES)
-    ]
+def _require_sinks(run: WaveRun) -> None:
+    """Refuse a sink that cannot take the wave, or that lies within the input, or holds it."""
+    for sink in run.plan.spec.publish:
+        for name, schema in schemas_of(run.plan).items():
+            open_sink(sink.beside(name), run.reach).require_free(
+                Part(WAVE, run.wave_id.wave), release_id_of(run.wave_id), schema
+            )
+        if sink.path is not None:
+            run.rows.require_apart(sink.path, local_root(sink.path))
 
 
 def _no_spark() -> SparkSession:

@@ -1,13 +1,14 @@
 """What leaves of a wave: its tables, when the gates have passed them, and its statement."""
 
+import hashlib
+
 import pyarrow as pa
 
 from dp_spark.checks import check_wave
-from dp_spark.errors import PublishRefused, ReleaseHeld
-from dp_spark.publish import Part, artefact_digest, publish_parquet
+from dp_spark.errors import PublishRefused, Refusal, ReleaseHeld, SetupRefused
+from dp_spark.publish import Edition, Part, artefact_digest, open_sink
 from dp_spark.publish.survey_tables import WAVE, wave_groups
 from dp_spark.release.ledger import StoredFile, utc_now
-from dp_spark.release.spec import SinkSpec
 from dp_spark.report import file_digest, write_survey_statement
 from dp_spark.surveys.run import ESTIMATES, REPORTS, WaveRun, WaveStep, release_id_of
 
@@ -28,31 +29,41 @@ def check_tables(run: WaveRun, counts: pa.Table, table: pa.Table) -> None:
 
 def publish_tables(run: WaveRun, counts: pa.Table, table: pa.Table) -> None:
     """Copy both tables to every sink; one that is down delays its own copies only."""
-    refused: list[PublishRefused] = []
+    refused: list[Refusal] = []
     tables = {REPORTS: counts, ESTIMATES: table}
     for sink in run.plan.spec.publish:
         run.observe(WaveStep.PUBLISH)
         try:
             for name, each in tables.items():
-                publish_parquet(
-                    each,
-                    f"{sink.path.rstrip('/')}/{name}",
-                    part=Part(WAVE, run.wave_id.wave),
-                    release_id=release_id_of(run.wave_id),
-                    digest=artefact_digest(each),
-                )
-        except PublishRefused as refusal:
+                open_sink(sink.beside(name), run.reach).publish(_edition(run, name, each))
+        except (PublishRefused, SetupRefused) as refusal:
             refused.append(refusal)
         else:
             digest = artefact_digest(table)
-            run.ledger.record_wave_publication(run.wave_id, _sink_name(sink), sink.path, digest)
+            run.ledger.record_wave_publication(run.wave_id, sink.name, sink.place, digest)
     if refused:
         raise refused[0]
-    run.ledger.publish_wave(run.wave_id, [_sink_name(sink) for sink in run.plan.spec.publish])
+    run.ledger.publish_wave(run.wave_id, [sink.name for sink in run.plan.spec.publish])
 
 
-def _sink_name(sink: SinkSpec) -> str:
-    return f"{sink.sink}:{sink.path}"
+def _edition(run: WaveRun, name: str, table: pa.Table) -> Edition:
+    """One of the two tables as sinks get it."""
+    wave, epsilon = run.wave_id, run.plan.spec.epsilon
+    return Edition(
+        table=table,
+        part=Part(WAVE, wave.wave),
+        release_id=release_id_of(wave),
+        digest=artefact_digest(table),
+        facts={
+            "population": wave.population,
+            "survey": wave.survey,
+            "wave": wave.wave,
+            "epsilon": str(epsilon),
+            "plan": hashlib.sha256(run.record().plan_bytes).hexdigest(),
+        },
+        comment=f"{wave.survey}: {name} of a survey under local differential privacy of dp_spark; each "
+        f"answer epsilon = {epsilon}",
+    )
 
 
 def seal_survey(run: WaveRun, table: pa.Table) -> None:

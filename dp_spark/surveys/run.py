@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,7 +12,10 @@ from pyspark.sql import DataFrame
 
 from dp_spark.errors import LedgerRefused
 from dp_spark.frames.rows import Rows, SparkSource
+from dp_spark.frames.spark_table import SparkTable
 from dp_spark.frames.survey_input import check_survey_columns
+from dp_spark.publish import Reach
+from dp_spark.publish.survey_tables import counts_schema, estimates_schema
 from dp_spark.release.ledger import Ledger, SurveyAccount, WaveId, WaveRecord
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import Profile
@@ -91,6 +95,11 @@ class WaveRun:
     rows: Rows
     observe: WaveObserver
 
+    @property
+    def reach(self) -> Reach:
+        """How sinks get to where they write."""
+        return Reach(self.profile.connections, partial(SparkTable, session=self.rows.session))
+
     def record(self) -> WaveRecord:
         """The wave as the ledger has it now."""
         record = self.ledger.wave(self.wave_id)
@@ -134,6 +143,11 @@ def home_of(run: WaveRun) -> Path:
     """Where the wave is in the restricted zone."""
     wave = run.wave_id
     return run.profile.staging / "surveys" / wave.population / wave.survey / wave.wave
+
+
+def schemas_of(plan: SurveyPlan) -> dict[str, pa.Schema]:
+    """The two tables that a sink gets, by their names there."""
+    return {REPORTS: counts_schema(plan), ESTIMATES: estimates_schema(plan)}
 
 
 def release_id_of(wave_id: WaveId) -> str:

@@ -182,7 +182,7 @@ WRONG = [
     *(("queries.0.name", each, "[a-z][a-z0-9_]{0,63}") for each in ("Flights", "1a", "a b", "a" * 65, "é")),
     ("noise", "cauchy", "auto | laplace | logistic | gaussian | {subbotin: 1.5}"),
     *(("budget.population", each, "[A-Za-z0-9_.-]{1,128}") for each in ("a b", "a/b", "é", "a" * 129)),
-    ("publish.0.sink", "table", "parquet"),
+    ("publish.0.sink", "kafka", "parquet"),
     *((path, [], "1 entry or more") for path in ("group_by", "queries", "publish", "groups.public")),
     *((path, "x", "a list") for path in ("group_by", "queries", "publish", "groups.public")),
     ("groups.public.1", "e\u0301", "text in NFC"),

@@ -42,6 +42,7 @@ from dp_spark.release.spec.values import (
     PoolKind,
     QueryKind,
     Selection,
+    Shape,
     SinkKind,
 )
 from dp_spark.release.spec.writing import spec_yaml

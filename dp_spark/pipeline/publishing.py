@@ -1,0 +1,116 @@
+"""From the staged artefact to its readers: checks, copies, the statement, the seal."""
+
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from dp_spark.checks import check_artefact
+from dp_spark.errors import PublishRefused, Refusal, ReleaseHeld, SetupRefused
+from dp_spark.pipeline.run import Run, Step
+from dp_spark.publish import (
+    Edition,
+    edition_of,
+    open_sink,
+    restored,
+    with_released_groups,
+)
+from dp_spark.release.ledger import (
+    ReleaseRecord,
+    StoredFile,
+    utc_now,
+    warning_of,
+)
+from dp_spark.release.places import release_record
+from dp_spark.release.spec import SinkSpec
+from dp_spark.report import RunResult, file_digest, release_facts, sealed_release, write_statement
+
+
+def check(run: Run, table: pa.Table, artefact: StoredFile) -> None:
+    """Run the gates on the staged artefact; one that fails holds the release."""
+    run.observe(Step.CHECK)
+    plan = with_released_groups(run.plan, table)
+    failed = check_artefact(table, plan, release_id=run.release_id, period_start=run.window.start)
+    if failed:
+        run.ledger.hold(run.claim, failed)
+        raise ReleaseHeld(
+            "release_held",
+            f"release {run.release_id} is held: its staged artefact fails {'; '.join(failed)}",
+            way_out=f"nothing was published and the charge stands; look at {artefact.path}, mend the "
+            "cause and run again: the checks are repeated on the same artefact; or decide, with "
+            "`dp-spark release publish-held` or `dp-spark release abandon`",
+        )
+
+
+def publish(run: Run, table: pa.Table, artefact: StoredFile) -> None:
+    """Copy the artefact to every sink; one that is down delays its own copy only."""
+    refused: list[Refusal] = []
+    for sink in run.plan.spec.publish:
+        run.observe(Step.PUBLISH)
+        try:
+            target = open_sink(sink, run.reach).publish(_edition(run, table, sink, artefact.digest))
+        except (PublishRefused, SetupRefused) as refusal:
+            refused.append(refusal)
+        else:
+            run.observe(Step.RECORD)
+            run.ledger.record_publication(run.claim, sink.name, target, artefact.digest)
+    if refused:
+        raise refused[0]
+    run.ledger.publish(run.claim, [sink.name for sink in run.plan.spec.publish])
+
+
+def _edition(run: Run, table: pa.Table, sink: SinkSpec, digest: str) -> Edition:
+    return edition_of(run.plan, table, sink, window=run.window, claim=run.claim, digest=digest)
+
+
+def seal(run: Run) -> None:
+    """Write the statement and close the release."""
+    run.observe(Step.STATE)
+    page = _write_statement(run, release_record(run.ledger, run.claim.release_id), utc_now())
+    run.observe(Step.SEAL)
+    run.ledger.seal(run.claim, statement_path=str(page), statement_digest=file_digest(page))
+
+
+def _write_statement(run: Run, record: ReleaseRecord, sealed_at: datetime) -> Path:
+    budget = run.ledger.budget(record.release_id.population)
+    sealed = sealed_release(record, sealed_at)
+    facts = release_facts(run.plan, budget=budget, sealed=sealed, receipt=record.took)
+    return write_statement(facts, run.profile.statements).html
+
+
+def restore(run: Run, table: pa.Table) -> None:
+    """Put back a copy or a statement of a sealed release that somebody has removed since."""
+    record = release_record(run.ledger, run.claim.release_id)
+    assert record.artefact is not None
+    assert record.statement is not None
+    sinks = {sink.name: sink for sink in run.plan.spec.publish}
+    for copy in record.publications:
+        sink = restored(sinks[copy.sink], copy.target)
+        open_sink(sink, run.reach).publish(_edition(run, table, sink, record.artefact.digest))
+    if not Path(record.statement.path).exists():
+        _write_statement(run, record, record.events[-1].at)
+
+
+def keep_only(artefact: Path) -> None:
+    """Delete, unread, what attempts that lost or died have left beside the artefact of a sealed release."""
+    for other in artefact.parent.iterdir():
+        if other != artefact:
+            other.unlink(missing_ok=True)
+
+
+def result_of(run: Run, table: pa.Table) -> RunResult:
+    """What the run tells whoever asked for it."""
+    record, head = release_record(run.ledger, run.claim.release_id), run.ledger.head()
+    assert record.artefact is not None
+    assert record.statement is not None
+    return RunResult(
+        release=record.release_id,
+        charged=record.charge if run.claim.charged_now else None,
+        schedule=record.took.schedule,
+        digest=record.artefact.digest,
+        published=tuple(copy.target for copy in record.publications),
+        statement=Path(record.statement.path),
+        table=table,
+        warning=warning_of(run.ledger.budget(record.release_id.population)),
+        head=None if head is None else str(head),
+    )
