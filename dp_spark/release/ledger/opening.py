@@ -2,6 +2,7 @@
 
 import os
 from decimal import ROUND_UP
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -16,6 +17,7 @@ from dp_spark.release.ledger.surveys import require_same_unit, survey_account
 from dp_spark.release.ledger.wave_records import is_wave, known_wave, wave_records
 from dp_spark.release.ledger.wave_steps import record_wave_event
 from dp_spark.release.ledger.waves import SurveyAccount, WaveAsked, WaveRecord, WaveState
+from dp_spark.release.stored_spec import stored_spec, told_domain_changes, told_spec_changes
 
 
 def open_wave(connection: sa.Connection, asked: WaveAsked, master_key: bytes, stamp: Stamp) -> WaveRecord:
@@ -49,7 +51,7 @@ def require_wave_admitted(connection: sa.Connection, asked: WaveAsked) -> bool:
         given = {"spec": asked.spec_digest, "domain": asked.domain_digest}
         for what, digest in known.items():
             if given[what] != digest:
-                raise _other(asked, row.state, what)
+                raise _other(asked, row, what)
         return False
     account = survey_account(connection, asked.wave_id.population, asked.wave_id.survey)
     require_not_burned(connection, account.population)
@@ -117,10 +119,11 @@ def _require_told_change(account: SurveyAccount, asked: WaveAsked) -> None:
     """Two sets of sensitive categories over the same people tell more than each by itself."""
     before = account.waves[-1] if account.waves else None
     differs = before is not None and before.domain_digest != asked.domain_digest
-    if differs and asked.changed is None:
+    if before is not None and differs and asked.changed is None:
+        told = told_domain_changes(before.plan_bytes, asked.plan_bytes)
         raise LedgerRefused(
             "domain_changed",
-            f"wave {asked.wave_id} has other categories or flags than wave {before and before.wave_id}",
+            f"wave {asked.wave_id} has other categories or flags than wave {before.wave_id}{told}",
             way_out="restore them, or say why they changed: people who moved between the sets may show",
         )
     if asked.changed is not None and not differs:
@@ -132,9 +135,14 @@ def _require_told_change(account: SurveyAccount, asked: WaveAsked) -> None:
         )
 
 
-def _other(asked: WaveAsked, state: str, what: str) -> LedgerRefused:
+def _other(asked: WaveAsked, row: sa.Row[Any], what: str) -> LedgerRefused:
+    told = (
+        told_spec_changes(row.plan, stored_spec(asked.plan_bytes))
+        if what == "spec"
+        else told_domain_changes(row.plan, asked.plan_bytes)
+    )
     return LedgerRefused(
         f"other_{what}",
-        f"wave {asked.wave_id} is {state} with another {what}; one wave has one plan",
+        f"wave {asked.wave_id} is {row.state} with another {what}, and one wave has one plan{told}",
         way_out=f"restore the {what} that it was opened with, or open another wave, at a charge of its own",
     )
