@@ -1,0 +1,151 @@
+"""What the steps of a wave share: their names, what they answer, and what they work with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from dp_spark.errors import LedgerRefused
+from dp_spark.frames.rows import Rows, SparkSource
+from dp_spark.frames.survey_input import check_survey_columns
+from dp_spark.release.ledger import Ledger, SurveyAccount, WaveId, WaveRecord
+from dp_spark.release.places import open_ledger
+from dp_spark.release.profile import Profile
+from dp_spark.release.spec import SurveySpec
+from dp_spark.release.survey import SurveyPlan, survey_plan_from_bytes
+
+WaveObserver: TypeAlias = "Callable[[WaveStep], None]"
+REPORTS, ESTIMATES = "reports", "estimates"  # where a sink has the two tables
+
+
+class WaveStep(StrEnum):
+    """What a run is about to do, in the words that progress shows: the part, and what of it."""
+
+    PLAN = "plan: choose the designs"
+    OPEN = "open: charge the ledger"
+    VERIFY = "verify: the reports that are there"
+    RANDOMIZE = "randomize: answers to reports on Spark"
+    COMMIT = "commit: record the reports"
+    COUNT = "count: reports on Spark"
+    CLOSE = "close: record the counts, destroy the key"
+    DECODE = "estimate: decode the groups"
+    CHECK = "check: run the gates"
+    PUBLISH = "publish: copy to a sink"
+    SEAL = "seal: write the statement"
+
+    @property
+    def part(self) -> str:
+        """The part of the run that the step belongs to."""
+        return self.partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A wave that is open: its plan, and the account that paid."""
+
+    plan: SurveyPlan
+    record: WaveRecord
+    account: SurveyAccount
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What a run added to a wave.
+
+    Attributes:
+        record: the wave, with its batches.
+        new: people who had no report before.
+    """
+
+    record: WaveRecord
+    new: int
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """A sealed wave.
+
+    Attributes:
+        record: the wave.
+        table: the published estimates.
+        statement: the page that says what was promised.
+    """
+
+    record: WaveRecord
+    table: pa.Table
+    statement: Path
+
+
+@dataclass(frozen=True, slots=True)
+class WaveRun:
+    """One step of a wave: its stored plan, and what it works with."""
+
+    ledger: Ledger
+    wave_id: WaveId
+    plan: SurveyPlan
+    profile: Profile
+    rows: Rows
+    observe: WaveObserver
+
+    def record(self) -> WaveRecord:
+        """The wave as the ledger has it now."""
+        record = self.ledger.wave(self.wave_id)
+        assert record is not None  # the run was taken up from it
+        return record
+
+
+def taken_up(
+    spec: SurveySpec,
+    wave: str,
+    profile: Profile,
+    spark: SparkSource,
+    frame: DataFrame | None,
+    observe: WaveObserver,
+) -> WaveRun:
+    """A step of a wave that is known, with the plan that is stored.
+
+    Raises:
+        LedgerRefused: the wave was never opened, or with another spec.
+    """
+    ledger, wave_id = open_ledger(profile), WaveId(spec.budget.population, spec.survey, wave)
+    record = ledger.wave(wave_id)
+    if record is None:
+        raise LedgerRefused(
+            "wave_unknown",
+            f"wave {wave_id} was never opened",
+            way_out=f"dp-spark survey open SPEC --wave {wave} --reason WHY; it charges the survey's account",
+        )
+    if record.spec_digest != spec.digest:
+        raise LedgerRefused(
+            "wave_of_another_spec",
+            f"wave {wave_id} was opened with another spec: one question, one set of categories, one epsilon",
+            way_out="run it with the spec that opened it, or open another wave with this one",
+        )
+    plan = survey_plan_from_bytes(record.plan_bytes)
+    rows = Rows(plan.spec.input, f"survey {wave_id}", spark, frame, one_machine=ledger.one_machine)
+    return WaveRun(ledger, wave_id, plan, profile, rows, observe)
+
+
+def home_of(run: WaveRun) -> Path:
+    """Where the wave is in the restricted zone."""
+    wave = run.wave_id
+    return run.profile.staging / "surveys" / wave.population / wave.survey / wave.wave
+
+
+def release_id_of(wave_id: WaveId) -> str:
+    """How a sink's files name the wave; waves have no revisions."""
+    return f"survey:{wave_id}/0"
+
+
+def opened_input(run: WaveRun) -> DataFrame:
+    """The rows as a frame whose columns can serve; whatever the input becomes, it has these types."""
+    session = run.rows.session()
+    with run.rows.pinned():
+        rows = run.rows.opened(session)
+        run.rows.require_no_stream(rows)
+        check_survey_columns(rows, run.plan.spec)
+    return rows
