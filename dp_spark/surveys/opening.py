@@ -12,7 +12,7 @@ from dp_spark.release.ledger import Ledger, WaveAsked, WaveId, source_name
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import InputSpec, SurveySpec
-from dp_spark.release.survey import plan_survey, survey_plan_from_bytes, survey_plan_to_bytes
+from dp_spark.release.survey import plan_survey, require_spec_of, survey_plan_from_bytes, survey_plan_to_bytes
 from dp_spark.surveys.run import (
     ESTIMATES,
     REPORTS,
@@ -63,6 +63,7 @@ def open_survey(
             opened_input(WaveRun(ledger, wave_id, plan, profile, replace(rows, spark=spark), observe))
         body = survey_plan_to_bytes(plan)
     else:
+        require_spec_of(known, spec)
         body, plan = known.plan_bytes, survey_plan_from_bytes(known.plan_bytes)
     observe(WaveStep.OPEN)
     record = ledger.open_wave(

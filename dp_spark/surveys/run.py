@@ -16,7 +16,7 @@ from dp_spark.release.ledger import Ledger, SurveyAccount, WaveId, WaveRecord
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import SurveySpec
-from dp_spark.release.survey import SurveyPlan, survey_plan_from_bytes
+from dp_spark.release.survey import SurveyPlan, require_spec_of, survey_plan_from_bytes
 
 WaveObserver: TypeAlias = "Callable[[WaveStep], None]"
 REPORTS, ESTIMATES = "reports", "estimates"  # where a sink has the two tables
@@ -119,12 +119,7 @@ def taken_up(
             f"wave {wave_id} was never opened",
             way_out=f"dp-spark survey open SPEC --wave {wave} --reason WHY; it charges the survey's account",
         )
-    if record.spec_digest != spec.digest:
-        raise LedgerRefused(
-            "wave_of_another_spec",
-            f"wave {wave_id} was opened with another spec: one question, one set of categories, one epsilon",
-            way_out="run it with the spec that opened it, or open another wave with this one",
-        )
+    require_spec_of(record, spec)
     plan = survey_plan_from_bytes(record.plan_bytes)
     rows = Rows(plan.spec.input, f"survey {wave_id}", spark, frame, one_machine=ledger.one_machine)
     return WaveRun(ledger, wave_id, plan, profile, rows, observe)
