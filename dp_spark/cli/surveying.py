@@ -18,9 +18,9 @@ from dp_spark.frames.session import start_session
 from dp_spark.release.ledger import SurveyAccount, WaveId, WaveRecord
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import load_profile
-from dp_spark.release.spec import load_survey
+from dp_spark.release.spec import SurveySpec, load_survey
 from dp_spark.release.survey import plan_survey
-from dp_spark.report import print_survey, survey_facts, survey_html
+from dp_spark.report import left_out, print_survey, survey_facts, survey_html
 from dp_spark.surveys import close_survey, estimate_survey, open_survey, randomize_survey
 
 _Result = TypeVar("_Result")
@@ -92,7 +92,7 @@ def open_command(
     Raises:
         Refusal: as `open_survey`.
     """
-    opened = _done(partial(open_survey, reason=reason, changed=changed), spec, wave, profile)
+    opened = _done(partial(open_survey, reason=reason, changed=changed), load_survey(spec), wave, profile)
     account, record = opened.account, opened.record
     told = {
         "wave": str(record.wave_id),
@@ -113,8 +113,10 @@ def randomize_command(spec: Path, wave: str, *, profile: str | None, as_json: bo
     Raises:
         Refusal: as `randomize_survey`.
     """
-    added = _done(randomize_survey, spec, wave, profile)
-    _tell({**_state(added.record), "new": added.new}, as_json=as_json)
+    survey = load_survey(spec)
+    added = _done(randomize_survey, survey, wave, profile)
+    told = {**_state(added.record), "new": added.new, "left_out": left_out(survey)}
+    _tell(told, as_json=as_json)
 
 
 def close_command(spec: Path, wave: str, *, profile: str | None, as_json: bool) -> None:
@@ -123,8 +125,9 @@ def close_command(spec: Path, wave: str, *, profile: str | None, as_json: bool) 
     Raises:
         Refusal: as `close_survey`.
     """
-    record = _done(close_survey, spec, wave, profile)
-    _tell(_state(record), as_json=as_json)
+    survey = load_survey(spec)
+    record = _done(close_survey, survey, wave, profile)
+    _tell({**_state(record), "left_out": left_out(survey)}, as_json=as_json)
 
 
 def estimate_command(spec: Path, wave: str, *, profile: str | None, as_json: bool) -> None:
@@ -133,11 +136,13 @@ def estimate_command(spec: Path, wave: str, *, profile: str | None, as_json: boo
     Raises:
         Refusal: as `estimate_survey`.
     """
-    found = _done(estimate_survey, spec, wave, profile)
+    survey = load_survey(spec)
+    found = _done(estimate_survey, survey, wave, profile)
     told = {
         **_state(found.record),
         "published": sorted(found.record.publications.values()),
         "statement": str(found.statement),
+        "left_out": left_out(survey),
     }
     _tell(told, as_json=as_json)
 
@@ -148,7 +153,7 @@ def close_and_estimate_command(spec: Path, wave: str, *, profile: str | None, as
     Raises:
         Refusal: as `close_survey` and `estimate_survey`.
     """
-    _done(close_survey, spec, wave, profile)
+    _done(close_survey, load_survey(spec), wave, profile)
     estimate_command(spec, wave, profile=profile, as_json=as_json)
 
 
@@ -194,9 +199,9 @@ def show_command(*, population: str | None, profile: str | None, as_json: bool) 
             )
 
 
-def _done(step: Callable[..., _Result], spec: Path, wave: str, profile: str | None) -> _Result:
+def _done(step: Callable[..., _Result], survey: SurveySpec, wave: str, profile: str | None) -> _Result:
     """What a step of a wave answers; its progress is shown, and Spark starts if it asks for it."""
-    survey, places = load_survey(spec), load_profile(profile)
+    places = load_profile(profile)
     with progress(ERRORS, f"{survey.survey} {wave}", idle="nothing was left to do") as observe:
         return step(survey, wave, profile=places, spark=lambda: start_session(places.spark), observe=observe)
 
@@ -211,5 +216,9 @@ def _state(record: WaveRecord) -> dict[str, object]:
 
 
 def _tell(told: Mapping[str, object], *, as_json: bool) -> None:
-    text = json.dumps(told) if as_json else "\n".join(f"{name:<10} {value}" for name, value in told.items())
+    text = (
+        json.dumps(told)
+        if as_json
+        else "\n".join(f"{name.replace('_', ' '):<10} {value}" for name, value in told.items())
+    )
     sys.stdout.write(text + "\n")

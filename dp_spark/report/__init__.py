@@ -1,6 +1,7 @@
 """The same facts about a release, or a survey, three ways: on the console, as a page, on disk."""
 
 from dp_spark.report.facts import Amount, ReleaseFacts, SealedRelease, release_facts
+from dp_spark.report.left_out import left_out
 from dp_spark.report.outcome import RunResult, result_json, result_text
 from dp_spark.report.page import facts_html
 from dp_spark.report.statement import StatementPaths, file_digest, sealed_release, write_statement
@@ -20,6 +21,7 @@ __all__ = [
     "facts_html",
     "facts_text",
     "file_digest",
+    "left_out",
     "print_facts",
     "print_survey",
     "release_facts",

@@ -10,6 +10,7 @@ from typing import Any
 from dp_spark.release.ledger.waves import SurveyAccount, WaveRecord
 from dp_spark.release.spec import InputSpec
 from dp_spark.release.survey import SurveyPlan
+from dp_spark.report.left_out import left_out
 from dp_spark.report.plain import as_plain
 from dp_spark.report.units import unit_words
 from dp_spark.uldp import exposure, limit
@@ -125,6 +126,7 @@ class SurveyFacts:
         exposure: what reports give away.
         group_by: the columns beside a report.
         groups: how many there are.
+        left_out: who gets no report, in a sentence.
         weighted: whether groups count by public weights in the total.
         method: of the estimates.
         consistency: of the estimates.
@@ -153,6 +155,7 @@ class SurveyFacts:
     exposure: Exposure
     group_by: tuple[str, ...]
     groups: int
+    left_out: str
     weighted: bool
     method: str
     consistency: str
@@ -197,6 +200,7 @@ def survey_facts(
         exposure=exposure(made),
         group_by=spec.group_columns,
         groups=len(plan.groups),
+        left_out=left_out(spec),
         weighted=plan.weights is not None,
         method=str(spec.estimate.method),
         consistency=str(spec.estimate.consistency),

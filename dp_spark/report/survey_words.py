@@ -33,6 +33,7 @@ def asked(facts: SurveyFacts) -> tuple[tuple[str, str], ...]:
         ("of", f"each {facts.unit}, one report in a wave; of several answers {stands} stands"),
         ("answers", f"from {facts.source}"),
         ("beside it", beside + (", weighted in the total" if facts.weighted else "")),
+        ("left out", facts.left_out),
         ("epsilon", f"{exact(facts.epsilon)}, of each report"),
         ("categories", f"{facts.n_categories:,}, of which {facts.n_sensitive:,} are sensitive"),
         ("sensitive", _names(facts.sensitive)),

@@ -455,13 +455,17 @@ def test_the_commands_and_the_jobs_do_the_same(
     assert (opened["charged"], opened["state"]) == ("1", "open")
     assert as_json("survey", "open", *wave, "--reason", "why")["charged"] is None
     everybody = in_a_group(range(300))
-    assert as_json("survey", "randomize", *wave)["new"] == everybody
+    added = as_json("survey", "randomize", *wave)
+    assert added["new"] == everybody
+    assert "state is NULL or not among the listed groups gets no report" in added["left_out"]
     code, added = job("randomize_survey", monkeypatch, capsys, *options)
     assert (code, added["new"], added["reports"]) == (0, 0, everybody)
     assert run("survey", "estimate", *wave)[0] == ExitCode.LEDGER
     code, sealed = job("estimate_survey", monkeypatch, capsys, *options, "--close")
     assert (code, sealed["state"]) == (0, "sealed")
-    assert as_json("survey", "close", *wave)["state"] == "sealed"
+    closed = as_json("survey", "close", *wave)
+    assert (closed["state"], closed["left_out"]) == ("sealed", added["left_out"])
+    assert sealed["left_out"] == added["left_out"]
     assert as_json("survey", "estimate", *wave) == sealed
     (account,) = as_json("survey", "show", POPULATION)
     assert (account["spent"], account["waves"][0]["reports"]) == ("1", everybody)
