@@ -7,15 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from rich.console import Console
-
 from dp_spark.cli.guard import ERRORS
-from dp_spark.cli.planning import write_page
+from dp_spark.cli.planning import refusal_of, show_plan, write_page
 from dp_spark.cli.progress import progress
 from dp_spark.cli.setting_up import Protection, limit_of, texts_of
-from dp_spark.errors import BudgetRefused, Refusal
+from dp_spark.errors import BudgetRefused, ExitCode, Refusal
 from dp_spark.frames.session import start_session
-from dp_spark.release.ledger import SurveyAccount, WaveId, WaveRecord
+from dp_spark.release.ledger import SurveyAccount, WaveId, WaveRecord, require_wave_fits
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import load_profile
 from dp_spark.release.spec import SurveySpec, load_survey
@@ -51,8 +49,11 @@ def budget_command(
     _tell(told, as_json=as_json)
 
 
-def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json: bool) -> None:
-    """Print the plan of a survey and what its account has left; with `html`, write it as a page."""
+def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json: bool) -> ExitCode:
+    """Print the plan of a survey and what its account has left; with `html`, write it as a page.
+
+    Answers with the code of the refusal that `open` would meet now by its account, told below the plan.
+    """
     survey, places = load_survey(spec), load_profile(profile)
     account: SurveyAccount | None = None
     private: frozenset[str] = frozenset()
@@ -65,10 +66,13 @@ def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json:
     facts = survey_facts(plan_survey(survey, private=private), account)
     if html is not None:
         write_page(html, survey_html(facts))
-    if as_json:
-        sys.stdout.write(json.dumps(facts.as_json()) + "\n")
-    else:
-        print_survey(Console(highlight=False), facts)
+    refused = None
+    if account is not None:
+        fits = partial(
+            require_wave_fits, account, survey.unit.protected, survey.epsilon, "a wave of this plan"
+        )
+        refused = refusal_of(fits)
+    return show_plan(facts.as_json(), partial(print_survey, facts=facts), refused, as_json=as_json)
 
 
 def publish_held_command(spec: Path, wave: str, *, reason: str, profile: str | None, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from dp_spark.report.figures import counted, exact, figures, listed_names
 from dp_spark.report.phrases import NO_LEDGER
-from dp_spark.report.survey_facts import GroupReports, SurveyFacts
+from dp_spark.report.survey_facts import AccountFacts, GroupReports, SurveyFacts
 
 _WAVES = 10  # of which odds are told
 
@@ -75,15 +75,30 @@ def account(facts: SurveyFacts) -> tuple[tuple[str, str], ...]:
     epsilon = f"epsilon {exact(facts.epsilon)}"
     if of is None:
         return (("charge", f"{epsilon}, once a wave"), ("left", NO_LEDGER))
-    more = counted(of.waves_that_fit, "wave")
-    fits = f"{more} of this epsilon" + (", this one included" if of.waves_that_fit else ": this one does not")
+    waves = counted(of.waves_that_fit, "wave")
+    pays = f"{waves} more of this epsilon" if of.charged else f"{waves} of this epsilon, this one included"
+    left = ("left" if of.charged else "left after", f"epsilon {exact(of.left_after)}")
+    after = (left, ("that pays", pays)) if of.left_after >= 0 else _too_much(facts, of)
     return (
         ("account", f"{facts.population}, of the question {facts.survey}"),
         ("charged" if of.charged else "charge", f"{epsilon}, once a wave"),
         ("limit", f"epsilon {exact(of.limit)}"),
         ("spent", f"epsilon {exact(of.spent)} in {counted(of.waves, 'wave')}"),
-        ("left" if of.charged else "left after", f"epsilon {exact(of.left_after)}"),
-        ("that pays", f"{more} more of this epsilon" if of.charged else fits),
+        *after,
+    )
+
+
+def _too_much(facts: SurveyFacts, of: AccountFacts) -> tuple[tuple[str, str], ...]:
+    """What stands in the place of what is left, where a wave does not fit."""
+    left = of.left_after + facts.epsilon
+    less = f"ask for at most epsilon {exact(left)}, or " if left > 0 else ""
+    return (
+        ("left", f"epsilon {exact(left)}: this wave does not fit, by epsilon {exact(-of.left_after)}"),
+        (
+            "way out",
+            f"{less}raise the limit to epsilon {exact(of.spent + facts.epsilon)} or more: dp-spark survey "
+            "budget set",
+        ),
     )
 
 

@@ -185,7 +185,20 @@ def test_without_a_ledger_nothing_is_said_of_the_account():
     [
         (5, 0, 4, 5, "5 waves of this epsilon, this one included"),
         (5, 2, 2, 3, "3 waves of this epsilon, this one included"),
-        (1, 1, -1, 0, "0 waves of this epsilon: this one does not"),
+        (
+            1,
+            1,
+            -1,
+            0,
+            "left epsilon 0: this wave does not fit, by epsilon 1 way out raise the limit to epsilon 2 or",
+        ),
+        (
+            "3/2",
+            1,
+            Fraction(-1, 2),
+            0,
+            "way out ask for at most epsilon 0.5, or raise the limit to epsilon 2 or",
+        ),
         ("3/2", 0, Fraction(1, 2), 1, "1 wave of this epsilon, this one included"),
     ],
 )

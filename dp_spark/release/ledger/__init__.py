@@ -1,6 +1,6 @@
 """The durable, locking privacy ledger: accounts, charges, and the life of every release."""
 
-from dp_spark.release.ledger.accounts import Amount, Budget, require_same_protection
+from dp_spark.release.ledger.accounts import Amount, Budget, admit, require_same_protection
 from dp_spark.release.ledger.admission import Asked, Receipt, Standing
 from dp_spark.release.ledger.chain import Head, Verdict
 from dp_spark.release.ledger.claims import Claim, StagedOutcome
@@ -24,6 +24,7 @@ from dp_spark.release.ledger.reserve import Known, Reservation
 from dp_spark.release.ledger.schedule import Schedule, noise_of
 from dp_spark.release.ledger.sources import source_name
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
+from dp_spark.release.ledger.surveys import require_wave_fits
 from dp_spark.release.ledger.warnings import BudgetWarning, Level, warning_of
 from dp_spark.release.ledger.waves import (
     Batch,
@@ -68,6 +69,7 @@ __all__ = [
     "WaveId",
     "WaveRecord",
     "WaveState",
+    "admit",
     "create_ledger",
     "create_master_key_file",
     "database_of",
@@ -79,6 +81,7 @@ __all__ = [
     "person_cost",
     "require_same_protection",
     "require_unknown",
+    "require_wave_fits",
     "room",
     "source_name",
     "utc_now",

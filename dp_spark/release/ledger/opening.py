@@ -1,19 +1,18 @@
 """The opening of a wave: charge, key and stored plan in one transaction, before anybody is asked."""
 
 import os
-from decimal import ROUND_UP
 from typing import Any
 
 import sqlalchemy as sa
 
-from dp_spark.errors import BudgetRefused, LedgerRefused
+from dp_spark.errors import LedgerRefused
 from dp_spark.release.ledger import rows, store
 from dp_spark.release.ledger.decisions import require_not_burned
-from dp_spark.release.ledger.exact import encode, show
+from dp_spark.release.ledger.exact import encode
 from dp_spark.release.ledger.keys import KEY_BYTES, wave_owner, wrap_key
 from dp_spark.release.ledger.reserve import bind_master_key
 from dp_spark.release.ledger.steps import Stamp
-from dp_spark.release.ledger.surveys import require_same_unit, survey_account
+from dp_spark.release.ledger.surveys import require_wave_fits, survey_account
 from dp_spark.release.ledger.wave_records import is_wave, known_wave, wave_records
 from dp_spark.release.ledger.wave_steps import record_wave_event
 from dp_spark.release.ledger.waves import SurveyAccount, WaveAsked, WaveRecord, WaveState
@@ -55,8 +54,7 @@ def require_wave_admitted(connection: sa.Connection, asked: WaveAsked) -> bool:
         return False
     account = survey_account(connection, asked.wave_id.population, asked.wave_id.survey)
     require_not_burned(connection, account.population)
-    require_same_unit(account, asked.unit)
-    _require_room(account, asked)
+    require_wave_fits(account, asked.unit, asked.epsilon, f"wave {asked.wave_id}")
     _require_told_change(account, asked)
     return True
 
@@ -93,26 +91,6 @@ def _require_reasons(asked: WaveAsked) -> None:
                 f"wave {asked.wave_id} cannot be {what} without a reason",
                 way_out="say who decided it and why; it is kept for good",
             )
-
-
-def _require_room(account: SurveyAccount, asked: WaveAsked) -> None:
-    if asked.epsilon <= 0:
-        raise BudgetRefused(
-            "bad_epsilon",
-            f"epsilon = {show(asked.epsilon)} of wave {asked.wave_id} must be above 0",
-            way_out="give the epsilon of one report",
-        )
-    left, after = account.limit - account.spent, account.spent + asked.epsilon
-    if after > account.limit:
-        fits = f"ask for at most epsilon = {show(left)}, or " if left > 0 else "nothing fits; "
-        raise BudgetRefused(
-            "budget_exhausted",
-            f"wave {asked.wave_id} asks for epsilon = {show(asked.epsilon, rounding=ROUND_UP)}; survey "
-            f"{account.survey} of population {account.population} has epsilon = {show(left)} left of "
-            f"{show(account.limit)}",
-            way_out=f"{fits}raise the limit of the survey to {show(after, rounding=ROUND_UP)} or more "
-            "(dp-spark survey budget set)",
-        )
 
 
 def _require_told_change(account: SurveyAccount, asked: WaveAsked) -> None:

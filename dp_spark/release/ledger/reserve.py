@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from dp_spark.errors import LedgerRefused, SetupRefused
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
 from dp_spark.release.ledger import rows, store
-from dp_spark.release.ledger.accounts import Budget, budget, require_left, require_same_protection
-from dp_spark.release.ledger.admission import Asked, Receipt, Standing, reserved
+from dp_spark.release.ledger.accounts import Budget, admit, budget, require_same_protection
+from dp_spark.release.ledger.admission import Asked, Receipt, Standing
 from dp_spark.release.ledger.claims import Claim
 from dp_spark.release.ledger.decisions import is_cleared, require_not_burned
 from dp_spark.release.ledger.exact import encode
@@ -157,13 +157,11 @@ def admitted(
         require_own_source(connection, asked.source, population)
     _partition(connection, asked)
     wants = _wanted(connection, account, asked)
-    terms, receipt, after = account.terms, Receipt(), dict[str, Standing]()
+    receipt, after = Receipt(), dict[str, Standing]()
     under = labels(asked.unit, asked.period, asked.release_id.period_key)
     for label in under:
         standing = standing_of(connection, population, label)
-        if account.pools is None and wants.schedule is None and wants.pool is not PoolKind.ZCDP:
-            require_left(replace(account, standing=standing), asked.charge, wants.text)
-        after[label], receipt = reserved(terms, standing, wants)
+        after[label], receipt = admit(replace(account, standing=standing), wants)
     require_in_windows(connection, population, account.windows, wants, at)
     return replace(receipt, labels=under), after
 

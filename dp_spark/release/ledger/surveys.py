@@ -138,6 +138,33 @@ def require_same_unit(account: SurveyAccount, unit: PrivacyUnit) -> None:
         )
 
 
+def require_wave_fits(account: SurveyAccount, unit: PrivacyUnit, epsilon: Fraction, asked: str) -> None:
+    """Check that an account counts these persons and has room for a wave, which errors call `asked`.
+
+    Raises:
+        LedgerRefused: the unit is another.
+        BudgetRefused: epsilon is not above 0, or more than is left.
+    """
+    require_same_unit(account, unit)
+    if epsilon <= 0:
+        raise BudgetRefused(
+            "bad_epsilon",
+            f"epsilon = {show(epsilon)} of {asked} must be above 0",
+            way_out="give the epsilon of one report",
+        )
+    left, after = account.limit - account.spent, account.spent + epsilon
+    if after > account.limit:
+        fits = f"ask for at most epsilon = {show(left)}, or " if left > 0 else "nothing fits; "
+        raise BudgetRefused(
+            "budget_exhausted",
+            f"{asked} asks for epsilon = {show(epsilon, rounding=ROUND_UP)}; survey "
+            f"{account.survey} of population {account.population} has epsilon = {show(left)} left of "
+            f"{show(account.limit)}",
+            way_out=f"{fits}raise the limit of the survey to {show(after, rounding=ROUND_UP)} or more "
+            "(dp-spark survey budget set)",
+        )
+
+
 def overspent(connection: sa.Connection) -> Iterator[tuple[str, str]]:
     """Population and survey of the accounts whose waves have more than their limit together."""
     for account in survey_accounts(connection):
