@@ -18,6 +18,7 @@ from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import load_profile
 from dp_spark.release.spec import SurveySpec, load_survey
 from dp_spark.release.survey import plan_survey
+from dp_spark.release.survey_sources import require_own_answers
 from dp_spark.report import left_out, print_survey, survey_facts, survey_html
 from dp_spark.surveys import close_survey, estimate_survey, open_survey, randomize_survey
 
@@ -57,17 +58,18 @@ def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json:
     survey, places = load_survey(spec), load_profile(profile)
     account: SurveyAccount | None = None
     private: frozenset[str] = frozenset()
+    refused: Refusal | None = None
     try:
         ledger = open_ledger(places)
         private = ledger.sources()
+        refused = refusal_of(lambda: require_own_answers(ledger, survey))
         account = ledger.survey_account(survey.budget.population, survey.survey)
     except Refusal as refusal:
         ERRORS.print(f"what is left is not known: {refusal}\n", markup=False, soft_wrap=True)
     facts = survey_facts(plan_survey(survey, private=private), account)
     if html is not None:
         write_page(html, survey_html(facts))
-    refused = None
-    if account is not None:
+    if account is not None and refused is None:
         fits = partial(
             require_wave_fits, account, survey.unit.protected, survey.epsilon, "a wave of this plan"
         )

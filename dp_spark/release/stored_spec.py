@@ -22,6 +22,19 @@ def stored_spec(plan: bytes) -> Mapping[str, Any] | None:
     return spec if isinstance(spec, Mapping) else None
 
 
+def stored_source(plan: bytes) -> str | None:
+    """Where the answers of a stored plan of a wave are; None of a frame, or where it cannot be read.
+
+    A plan from before it was stored has the path as it was written.
+    """
+    try:
+        body = _body(plan)
+        source = body.get("source") or body["spec"]["input"]["path"]
+    except _UNREADABLE:
+        return None
+    return source if isinstance(source, str) else None
+
+
 def told_spec_changes(plan: bytes, given: Mapping[str, Any] | None) -> str:
     """What `given` has otherwise than the spec of a stored plan, to end a sentence with; or empty."""
     stored = stored_spec(plan)

@@ -35,6 +35,7 @@ class SurveyPlan:
         efficiency: of its designs against the limit, at the hardest truth.
         groups: public keys in code point order, (()) of the one key () for a spec without groups.
         weights: of each group, public and above 0; None where groups count by their reports.
+        source: the input's name in the ledger, wherever the commands are run from; None of a frame.
     """
 
     spec: SurveySpec
@@ -43,6 +44,7 @@ class SurveyPlan:
     efficiency: float
     groups: Keys
     weights: tuple[Fraction, ...] | None
+    source: str | None = None
 
 
 def plan_survey(spec: SurveySpec, *, private: Iterable[str] = ()) -> SurveyPlan:
@@ -55,8 +57,8 @@ def plan_survey(spec: SurveySpec, *, private: Iterable[str] = ()) -> SurveyPlan:
         InputRefused: a list is private, cannot be read, or says what it may not.
         PlanRefused: the mechanism cannot be made for so many categories.
     """
-    own = {source_name(spec.input.path)} if isinstance(spec.input, InputSpec) else set()
-    known = frozenset(own | set(private))
+    source = source_name(spec.input.path) if isinstance(spec.input, InputSpec) else None
+    known = frozenset(private) | (frozenset() if source is None else {source})
     domain, groups = survey_domain(spec, known), survey_groups(spec, known)
     _require_small(spec, domain, groups)
     made = mechanism(spec.mechanism, domain.n_categories, domain.n_sensitive, spec.epsilon)
@@ -67,6 +69,7 @@ def plan_survey(spec: SurveySpec, *, private: Iterable[str] = ()) -> SurveyPlan:
         efficiency=_efficiency(made),
         groups=groups,
         weights=survey_weights(spec, groups),
+        source=source,
     )
 
 
@@ -118,6 +121,7 @@ def survey_plan_to_bytes(plan: SurveyPlan) -> bytes:
         "efficiency": plan.efficiency,
         "groups": packed_keys(plan.groups),
         "weights": None if plan.weights is None else [str(weight) for weight in plan.weights],
+        "source": plan.source,
     }
     return _canonical({"format": FORMAT, "sha256": _digest(body), "plan": body})
 
@@ -151,6 +155,7 @@ def _plan_from_json(stored: Mapping[str, Any]) -> SurveyPlan:
         efficiency=float(stored["efficiency"]),
         groups=unpacked_keys(stored["groups"]),
         weights=None if weights is None else tuple(map(Fraction, weights)),
+        source=stored.get("source"),
     )
 
 

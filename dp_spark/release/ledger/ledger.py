@@ -41,7 +41,7 @@ from dp_spark.release.ledger.reserve import (
     reserve,
     resume,
 )
-from dp_spark.release.ledger.sources import add_source, known_sources, source_name
+from dp_spark.release.ledger.sources import add_source, known_answers, known_sources, source_name
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 from dp_spark.release.ledger.steps import Stamp, step
 from dp_spark.release.ledger.terms import has_releases
@@ -190,8 +190,20 @@ class Ledger:
         return source
 
     def sources(self) -> frozenset[str]:
-        """What is known to hold private rows, of any population: registered, or released from."""
-        return frozenset(source for source, _ in self._database.read(known_sources))
+        """What is known to hold private rows or answers, of any population.
+
+        It was registered, released from, or is the input of a wave: no public list is read from it.
+        """
+
+        def found(connection: sa.Connection) -> frozenset[str]:
+            rows = {source for source, _ in known_sources(connection)}
+            return frozenset(rows | {source for source, *_ in known_answers(connection)})
+
+        return self._database.read(found)
+
+    def answer_sources(self) -> list[tuple[str, str, str]]:
+        """The inputs of all waves, each with its population and survey."""
+        return self._database.read(known_answers)
 
     def populations(self) -> list[str]:
         """The names of all accounts."""
