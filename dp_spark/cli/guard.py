@@ -63,6 +63,6 @@ def _unexpected(failure: Exception) -> Refusal:
         "unexpected",
         f"{type(failure).__name__} at {' < '.join(reversed(frames)) or 'an unknown place'}; "
         "its message is withheld, for it may quote data",
-        way_out="run the command again: a release goes on where it stopped, at no further charge; "
+        way_out="run the command again: a release or a wave goes on where it stopped, at no further charge; "
         "if it fails again, report this line",
     )

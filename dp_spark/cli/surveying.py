@@ -17,7 +17,7 @@ from dp_spark.release.ledger import SurveyAccount, WaveId, WaveRecord, require_w
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import load_profile
 from dp_spark.release.spec import SurveySpec, load_survey
-from dp_spark.release.survey import plan_survey
+from dp_spark.release.survey import plan_survey, require_spec_of
 from dp_spark.release.survey_sources import require_own_answers
 from dp_spark.report import left_out, print_survey, survey_facts, survey_html
 from dp_spark.surveys import close_survey, estimate_survey, open_survey, randomize_survey
@@ -81,12 +81,16 @@ def publish_held_command(spec: Path, wave: str, *, reason: str, profile: str | N
     """Record the decision to publish a held wave, and publish it.
 
     Raises:
-        LedgerRefused: the wave is not held, or the reason is blank.
+        LedgerRefused: the wave is not held or of another spec, or the reason is blank.
         Refusal: as `estimate_survey`.
     """
     survey, places = load_survey(spec), load_profile(profile)
     (reason,) = texts_of("survey publish-held", reason=reason)
-    open_ledger(places).clear_wave(WaveId(survey.budget.population, survey.survey, wave), reason)
+    ledger, wave_id = open_ledger(places), WaveId(survey.budget.population, survey.survey, wave)
+    record = ledger.wave(wave_id)
+    if record is not None:
+        require_spec_of(record, survey)
+    ledger.clear_wave(wave_id, reason)
     estimate_command(spec, wave, profile=profile, as_json=as_json)
 
 

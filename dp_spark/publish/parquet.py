@@ -166,13 +166,18 @@ def _require_own(target: Path, release_id: str, digest: str) -> None:
     if labels is None or labels[RELEASE_KEY] != release_id.encode():
         raise _occupied(target, _owner(labels))
     if labels[DIGEST_KEY] != digest.encode():
-        raise _occupied(target, f"another artefact of the same release {release_id}")
+        raise _occupied(target, f"another artefact of {_named(release_id)}")
 
 
 def _owner(labels: dict[bytes, bytes] | None) -> str:
     if labels is None:
         return "files that are no artefact of dp_spark"
-    return f"release {labels[RELEASE_KEY].decode(errors='replace')}"
+    return _named(labels[RELEASE_KEY].decode(errors="replace"))
+
+
+def _named(release_id: str) -> str:
+    """What a file's label names: a wave's says itself that it is of a survey."""
+    return release_id if release_id.startswith("survey:") else f"release {release_id}"
 
 
 def _labels(target: Path) -> dict[bytes, bytes] | None:
@@ -193,10 +198,10 @@ def _visible(target: Path) -> Iterator[str]:
 def _occupied(target: Path, holds: str) -> PublishRefused:
     return PublishRefused(
         "period_occupied",
-        f"{target} holds {holds}; a period that is published is not replaced",
-        way_out="a release of another name needs a path of its own. If the ledger was restored from a "
-        "backup, leave the directory: it was charged, and a second one would show other noise. Else move it "
-        "away and run the same key again",
+        f"{target} holds {holds}; a period or wave that is published is not replaced",
+        way_out="a release or survey of another name needs a path of its own. If the ledger was restored "
+        "from a backup, leave the directory: it was charged, and a second one would show other noise. Else "
+        "move it away and run it again",
     )
 
 
@@ -209,5 +214,5 @@ def _unwritable(home: Path, error: OSError) -> PublishRefused:
         way_out="give a directory below the mount point"
         if across
         else "give this user space and write access to it and to the directory above it; "
-        "the artefact stays staged, run the same key again",
+        "what is to be published stays staged: run it again",
     )

@@ -373,6 +373,7 @@ def test_a_place_that_is_taken_is_refused_before_the_charge(world: World) -> Non
     with pytest.raises(PublishRefused) as refusal:
         world.open()
     assert (refusal.value.code, world.account.spent) == ("period_occupied", 0)
+    assert "survey of another name" in refusal.value.way_out
 
 
 def test_an_input_that_cannot_serve_is_refused_and_no_answer_is_read(world: World) -> None:
@@ -415,9 +416,16 @@ def test_a_gate_that_fails_holds_the_wave_until_somebody_decides(world: World) -
         assert "rate" in held.value.message
         assert world.record().state is WaveState.HELD
         assert not (world.home / "out").exists()
-    told = as_json("survey", "publish-held", str(spec), "--wave", WAVE, "--reason", "the board knows why")
+    decide = ["survey", "publish-held", str(spec), "--wave", WAVE, "--reason", "the board knows why"]
+    spec.write_text(UNGROUPED.replace("epsilon: 1", "epsilon: 2"))
+    assert json.loads(run(*decide)[1])["error"] == "wave_of_another_spec"
+    assert not world.record().cleared
+    spec.write_text(UNGROUPED)
+    told = as_json(*decide)
     assert told["state"] == "sealed"
     assert world.published("reports")["n"].to_pylist() == [1000]
+    again = json.loads(run(*decide)[1])
+    assert (again["error"], "dp-spark survey estimate" in again["way_out"]) == ("illegal_step", True)
 
 
 def run(*words: str) -> tuple[int, str]:

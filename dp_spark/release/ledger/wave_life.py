@@ -115,7 +115,8 @@ def clear_wave(connection: sa.Connection, wave_id: WaveId, reason: str, stamp: S
         raise LedgerRefused(
             "illegal_step",
             f"wave {wave_id} is {row.state}: there is nothing to decide on",
-            way_out="only a held wave needs that; run any other again",
+            way_out="only a held wave is published by decision; after `dp-spark survey close`, `dp-spark "
+            "survey estimate` publishes any other, and serves a sealed one again",
         )
     who = {"reason": reason, "os_user": stamp.os_user, "at": stamp.at}
     rows.insert(connection, store.wave_decisions, wave=row.id, decision=WAVE_CLEARED, **who)
