@@ -9,6 +9,7 @@ from dp_spark.report.survey_facts import SurveyFacts, survey_facts
 from dp_spark.report.survey_page import survey_html, survey_plan_page
 from dp_spark.report.survey_statement import write_survey_statement
 from dp_spark.report.survey_text import print_survey, survey_text
+from dp_spark.report.survey_words import given_away
 from dp_spark.report.text import facts_text, print_facts
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "facts_html",
     "facts_text",
     "file_digest",
+    "given_away",
     "left_out",
     "print_facts",
     "print_survey",

@@ -119,6 +119,18 @@ def not_hidden(facts: SurveyFacts) -> tuple[str, ...]:
     return (*_in_clear(facts), *_beside(facts), *_again(facts), *_forged(facts), *_kind(facts))
 
 
+def given_away(facts: SurveyFacts) -> str:
+    """The three numbers of what reports give away, in one sentence; the README has the demo's."""
+    of = facts.exposure
+    rate, odds = figures(100 * of.answers_in_clear), figures(of.odds)
+    forged = figures(max(of.influence_block, of.influence_answer))
+    return (
+        f"an answer that is not sensitive is reported in clear with probability {rate} %, a protected report "
+        f"raises the odds that the answer is sensitive {odds} times, and a forged report counts as up to "
+        f"{forged} honest ones"
+    )
+
+
 def _in_clear(facts: SurveyFacts) -> Iterator[str]:
     if not facts.not_sensitive:
         yield "All categories are sensitive: no answer is ever reported in clear."
