@@ -75,12 +75,13 @@ def account(facts: SurveyFacts) -> tuple[tuple[str, str], ...]:
     if of is None:
         return (("charge", f"{epsilon}, once a wave"), ("left", NO_LEDGER))
     more = counted(of.waves_that_fit, "wave")
+    burned = f"; infinite in truth, as {', '.join(of.burned)} leaked" if of.burned else ""
     fits = f"{more} of this epsilon" + (", this one included" if of.waves_that_fit else ": this one does not")
     return (
         ("account", f"{facts.population}, of the question {facts.survey}"),
         ("charged" if of.charged else "charge", f"{epsilon}, once a wave"),
         ("limit", f"epsilon {exact(of.limit)}"),
-        ("spent", f"epsilon {exact(of.spent)} in {counted(of.waves, 'wave')}"),
+        ("spent", f"epsilon {exact(of.spent)} in {counted(of.waves, 'wave')}{burned}"),
         ("left" if of.charged else "left after", f"epsilon {exact(of.left_after)}"),
         ("that pays", f"{more} more of this epsilon" if of.charged else fits),
     )

@@ -25,6 +25,8 @@ from dp_spark.release.ledger.schedule import Schedule, noise_of
 from dp_spark.release.ledger.sources import source_name
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 from dp_spark.release.ledger.warnings import BudgetWarning, Level, warning_of
+from dp_spark.release.ledger.wave_decisions import WaveEnd
+from dp_spark.release.ledger.wave_steps import require_not_ended
 from dp_spark.release.ledger.waves import (
     Batch,
     BatchClaim,
@@ -65,6 +67,7 @@ __all__ = [
     "SurveyAccount",
     "Verdict",
     "WaveAsked",
+    "WaveEnd",
     "WaveId",
     "WaveRecord",
     "WaveState",
@@ -77,6 +80,7 @@ __all__ = [
     "noise_of",
     "pair_missing",
     "person_cost",
+    "require_not_ended",
     "require_same_protection",
     "require_unknown",
     "room",

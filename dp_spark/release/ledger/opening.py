@@ -13,8 +13,9 @@ from dp_spark.release.ledger.keys import KEY_BYTES, wave_owner, wrap_key
 from dp_spark.release.ledger.reserve import bind_master_key
 from dp_spark.release.ledger.steps import Stamp
 from dp_spark.release.ledger.surveys import require_same_unit, survey_account
+from dp_spark.release.ledger.wave_decisions import require_no_burned_wave
 from dp_spark.release.ledger.wave_records import is_wave, known_wave, wave_records
-from dp_spark.release.ledger.wave_steps import record_wave_event
+from dp_spark.release.ledger.wave_steps import record_wave_event, require_row_not_ended
 from dp_spark.release.ledger.waves import SurveyAccount, WaveAsked, WaveRecord, WaveState
 
 
@@ -22,10 +23,10 @@ def open_wave(connection: sa.Connection, asked: WaveAsked, master_key: bytes, st
     """Charge a new wave, or find a known one for nothing with the plan that it was charged for.
 
     Raises:
-        BudgetRefused: survey or population is unknown, the population has stopped, or the limit does not
-            admit the charge.
-        LedgerRefused: the wave is known with another spec or domain, persons are others than the account's,
-            the domain changed and nobody says why, or a reason is blank.
+        BudgetRefused: survey or population is unknown, population or survey has stopped, or the limit does
+            not admit the charge.
+        LedgerRefused: the wave is over, or known with another spec or domain, persons are others than the
+            account's, the domain changed and nobody says why, or a reason is blank.
         SetupRefused: the ledger belongs to another master key.
     """
     bind_master_key(connection, master_key)
@@ -45,6 +46,7 @@ def require_wave_admitted(connection: sa.Connection, asked: WaveAsked) -> bool:
     _require_reasons(asked)
     row = known_wave(connection, asked.wave_id)
     if row is not None:
+        require_row_not_ended(row)
         known = {"spec": row.spec_digest, "domain": row.domain_digest}
         given = {"spec": asked.spec_digest, "domain": asked.domain_digest}
         for what, digest in known.items():
@@ -53,6 +55,7 @@ def require_wave_admitted(connection: sa.Connection, asked: WaveAsked) -> bool:
         return False
     account = survey_account(connection, asked.wave_id.population, asked.wave_id.survey)
     require_not_burned(connection, account.population)
+    require_no_burned_wave(account)
     require_same_unit(account, asked.unit)
     _require_room(account, asked)
     _require_told_change(account, asked)
