@@ -578,6 +578,31 @@ def survey_publish_held(
     _end(action, as_json=as_json)
 
 
+@survey_app.command("abandon")
+def survey_abandon(
+    spec: SurveyFile, wave: Wave, reason: Reason, profile: ProfileFile = None, as_json: AsJson = False
+) -> None:
+    """Give up an open or held wave: key and reports are deleted, its charge stands; recorded."""
+    _end_wave("abandon", spec, wave, reason, profile, as_json)
+
+
+@survey_app.command("burn")
+def survey_burn(
+    spec: SurveyFile, wave: Wave, reason: Reason, profile: ProfileFile = None, as_json: AsJson = False
+) -> None:
+    """Record that a wave's key or reports have leaked: its epsilon is infinite, its survey stops for good."""
+    _end_wave("burn", spec, wave, reason, profile, as_json)
+
+
+def _end_wave(word: str, spec: Path, wave: str, reason: str, profile: str | None, as_json: bool) -> NoReturn:
+    def action() -> None:
+        from dp_spark.cli.surveying import end_command
+
+        end_command(word, spec, wave, reason=reason, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
 @survey_app.command("show")
 def survey_show(
     population: Annotated[str | None, typer.Argument(help="One population only.")] = None,

@@ -13,16 +13,25 @@ from dp_spark.cli.progress import progress
 from dp_spark.cli.setting_up import Protection, limit_of, texts_of
 from dp_spark.errors import BudgetRefused, ExitCode, Refusal
 from dp_spark.frames.session import start_session
-from dp_spark.release.ledger import SurveyAccount, WaveId, WaveRecord, require_wave_fits
+from dp_spark.release.ledger import (
+    SurveyAccount,
+    WaveEnd,
+    WaveId,
+    WaveRecord,
+    WaveState,
+    require_wave_fits,
+)
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import load_profile
 from dp_spark.release.spec import SurveySpec, load_survey
 from dp_spark.release.survey import plan_survey, require_spec_of
 from dp_spark.release.survey_sources import require_own_answers
 from dp_spark.report import left_out, print_survey, survey_facts, survey_html
-from dp_spark.surveys import close_survey, estimate_survey, open_survey, randomize_survey
+from dp_spark.surveys import close_survey, end_survey, estimate_survey, open_survey, randomize_survey
 
 _Result = TypeVar("_Result")
+_ENDED = frozenset({WaveState.ABANDONED, WaveState.BURNED})
+_ENDS = {"abandon": WaveEnd.ABANDON, "burn": WaveEnd.BURN}
 
 
 def budget_command(
@@ -92,6 +101,29 @@ def publish_held_command(spec: Path, wave: str, *, reason: str, profile: str | N
         require_spec_of(record, survey)
     ledger.clear_wave(wave_id, reason)
     estimate_command(spec, wave, profile=profile, as_json=as_json)
+
+
+def end_command(word: str, spec: Path, wave: str, *, reason: str, profile: str | None, as_json: bool) -> None:
+    """Abandon or burn a wave, and print what stays of it.
+
+    Raises:
+        LedgerRefused: the wave is unknown, its state does not allow that, or the reason is blank.
+        SetupRefused: something cannot be deleted; the decision stands.
+    """
+    survey, places = load_survey(spec), load_profile(profile)
+    (reason,) = texts_of(f"survey {word}", reason=reason)
+    wave_id = WaveId(survey.budget.population, survey.survey, wave)
+    record = end_survey(wave_id, _ENDS[word], reason, profile=places)
+    told = {**_state(record), "published": sorted(record.publications.values())}
+    if as_json:
+        _tell(told, as_json=True)
+        return
+    stays = ", ".join(sorted(record.publications.values()))
+    told["published"] = f"{stays}: it stays there, for whoever has it" if stays else "nothing"
+    told["deleted"] = "its key, its reports, and the tables that were staged"
+    if record.state is WaveState.BURNED:
+        told["account"] = f"{wave_id.population}/{wave_id.survey} admits no further wave"
+    _tell(told, as_json=False)
 
 
 def open_command(
@@ -190,6 +222,7 @@ def show_command(*, population: str | None, profile: str | None, as_json: bool) 
             "unit": str(account.unit),
             "limit": str(account.limit),
             "spent": str(account.spent),
+            "burned": [wave_id.wave for wave_id in account.burned],
             "waves": [_state(wave) for wave in account.waves],
         }
         for account in accounts
@@ -200,12 +233,12 @@ def show_command(*, population: str | None, profile: str | None, as_json: bool) 
     for account in accounts:
         sys.stdout.write(
             f"{account.population}/{account.survey}: epsilon {account.spent} of {account.limit} spent, "
-            f"of each {account.unit}\n"
+            f"of each {account.unit}{_stopped(account)}\n"
         )
         for wave in account.waves:
             sys.stdout.write(
-                f"  {wave.wave_id.wave:<20} {wave.state.value:<10} epsilon {wave.epsilon}, "
-                f"{wave.reports:,} reports\n"
+                f"  {wave.wave_id.wave:<20} {wave.state.value:<10} epsilon {_epsilon(wave)}, "
+                f"{wave.reports:,} reports{', deleted' if wave.state in _ENDED else ''}\n"
             )
 
 
@@ -221,8 +254,18 @@ def _state(record: WaveRecord) -> dict[str, object]:
         "wave": str(record.wave_id),
         "state": record.state.value,
         "reports": record.reports,
-        "epsilon": str(record.epsilon),
+        "epsilon": _epsilon(record),
     }
+
+
+def _epsilon(record: WaveRecord) -> str:
+    """What the reports of a wave give away of a person."""
+    return "infinite" if record.state is WaveState.BURNED else str(record.epsilon)
+
+
+def _stopped(account: SurveyAccount) -> str:
+    burned = ", ".join(wave_id.wave for wave_id in account.burned)
+    return f"; stopped, as these waves are burned: {burned}" if burned else ""
 
 
 def _tell(told: Mapping[str, object], *, as_json: bool) -> None:

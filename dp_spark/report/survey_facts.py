@@ -50,6 +50,7 @@ class AccountFacts:
         left_after: what is left once it is charged; below 0 if it does not fit.
         waves: how many were opened.
         waves_that_fit: how many more of this epsilon; where it is not charged yet, this one among them.
+        burned: waves whose key or reports have leaked; with one, none fits.
     """
 
     limit: Fraction
@@ -58,6 +59,7 @@ class AccountFacts:
     left_after: Fraction
     waves: int
     waves_that_fit: int
+    burned: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,5 +261,6 @@ def _account_facts(account: SurveyAccount, epsilon: Fraction, *, charged: bool) 
         charged=charged,
         left_after=left if charged else left - epsilon,
         waves=len(account.waves),
-        waves_that_fit=max(left // epsilon, 0),
+        waves_that_fit=0 if account.burned else max(left // epsilon, 0),
+        burned=tuple(wave_id.wave for wave_id in account.burned),
     )

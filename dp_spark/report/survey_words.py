@@ -79,11 +79,15 @@ def account(facts: SurveyFacts) -> tuple[tuple[str, str], ...]:
     pays = f"{waves} more of this epsilon" if of.charged else f"{waves} of this epsilon, this one included"
     left = ("left" if of.charged else "left after", f"epsilon {exact(of.left_after)}")
     after = (left, ("that pays", pays)) if of.left_after >= 0 else _too_much(facts, of)
+    burned = ""
+    if of.burned:
+        burned = f"; infinite in truth, as {', '.join(of.burned)} leaked"
+        after = (("left", "nothing: the survey has stopped, and its question is asked no more"),)
     return (
         ("account", f"{facts.population}, of the question {facts.survey}"),
         ("charged" if of.charged else "charge", f"{epsilon}, once a wave"),
         ("limit", f"epsilon {exact(of.limit)}"),
-        ("spent", f"epsilon {exact(of.spent)} in {counted(of.waves, 'wave')}"),
+        ("spent", f"epsilon {exact(of.spent)} in {counted(of.waves, 'wave')}{burned}"),
         *after,
     )
 

@@ -26,6 +26,8 @@ from dp_spark.release.ledger.sources import source_name
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 from dp_spark.release.ledger.surveys import require_wave_fits
 from dp_spark.release.ledger.warnings import BudgetWarning, Level, warning_of
+from dp_spark.release.ledger.wave_decisions import WaveEnd
+from dp_spark.release.ledger.wave_steps import require_not_ended
 from dp_spark.release.ledger.waves import (
     Batch,
     BatchClaim,
@@ -66,6 +68,7 @@ __all__ = [
     "SurveyAccount",
     "Verdict",
     "WaveAsked",
+    "WaveEnd",
     "WaveId",
     "WaveRecord",
     "WaveState",
@@ -79,6 +82,7 @@ __all__ = [
     "noise_of",
     "pair_missing",
     "person_cost",
+    "require_not_ended",
     "require_same_protection",
     "require_unknown",
     "require_wave_fits",

@@ -21,6 +21,7 @@ from dp_spark.release.ledger import (
     revisions,
     store,
     surveys,
+    wave_decisions,
     wave_life,
 )
 from dp_spark.release.ledger.accounts import Budget, BudgetChange
@@ -420,7 +421,18 @@ class Ledger:
 
     def clear_wave(self, wave_id: WaveId, reason: str) -> None:
         """Record the decision to publish a held wave although a gate failed."""
-        self._write(lambda connection: wave_life.clear_wave(connection, wave_id, reason, self._stamp()))
+        self._write(lambda connection: wave_decisions.clear_wave(connection, wave_id, reason, self._stamp()))
+
+    def end_wave(self, wave_id: WaveId, end: wave_decisions.WaveEnd, reason: str) -> None:
+        """Record a decision that ends a wave, and destroy its key; a second time changes nothing.
+
+        Raises:
+            LedgerRefused: the wave is unknown, its state does not allow that, or the reason is blank.
+        """
+        self._write(
+            lambda connection: wave_decisions.end_wave(connection, wave_id, end, reason, self._stamp())
+        )
+        self._database.erase_log()
 
     def record_wave_publication(self, wave_id: WaveId, sink: str, target: str, digest: str) -> None:
         """Note that `sink` has counts and estimates at `target`; `digest` is that of either."""

@@ -14,7 +14,7 @@ from dp_spark.release.ledger.reserve import bind_master_key
 from dp_spark.release.ledger.steps import Stamp
 from dp_spark.release.ledger.surveys import require_wave_fits, survey_account
 from dp_spark.release.ledger.wave_records import is_wave, known_wave, wave_records
-from dp_spark.release.ledger.wave_steps import record_wave_event
+from dp_spark.release.ledger.wave_steps import record_wave_event, require_row_not_ended
 from dp_spark.release.ledger.waves import SurveyAccount, WaveAsked, WaveRecord, WaveState
 from dp_spark.release.stored_spec import stored_spec, told_domain_changes, told_spec_changes
 
@@ -23,10 +23,10 @@ def open_wave(connection: sa.Connection, asked: WaveAsked, master_key: bytes, st
     """Charge a new wave, or find a known one for nothing with the plan that it was charged for.
 
     Raises:
-        BudgetRefused: survey or population is unknown, the population has stopped, or the limit does not
-            admit the charge.
-        LedgerRefused: the wave is known with another spec or domain, persons are others than the account's,
-            the domain changed and nobody says why, or a reason is blank.
+        BudgetRefused: survey or population is unknown, population or survey has stopped, or the limit does
+            not admit the charge.
+        LedgerRefused: the wave is over, or known with another spec or domain, persons are others than the
+            account's, the domain changed and nobody says why, or a reason is blank.
         SetupRefused: the ledger belongs to another master key.
     """
     bind_master_key(connection, master_key)
@@ -46,6 +46,7 @@ def require_wave_admitted(connection: sa.Connection, asked: WaveAsked) -> bool:
     _require_reasons(asked)
     row = known_wave(connection, asked.wave_id)
     if row is not None:
+        require_row_not_ended(row)
         known = {"spec": row.spec_digest, "domain": row.domain_digest}
         given = {"spec": asked.spec_digest, "domain": asked.domain_digest}
         for what, digest in known.items():

@@ -19,6 +19,7 @@ from dp_spark.release.ledger import rows, store
 from dp_spark.release.ledger.exact import decode, encode, show
 from dp_spark.release.ledger.states import check_name, is_name
 from dp_spark.release.ledger.steps import Stamp
+from dp_spark.release.ledger.wave_decisions import require_no_burned_wave
 from dp_spark.release.ledger.wave_records import wave_records
 from dp_spark.release.ledger.waves import SurveyAccount
 
@@ -143,8 +144,9 @@ def require_wave_fits(account: SurveyAccount, unit: PrivacyUnit, epsilon: Fracti
 
     Raises:
         LedgerRefused: the unit is another.
-        BudgetRefused: epsilon is not above 0, or more than is left.
+        BudgetRefused: a wave is burned, or epsilon is not above 0, or more than is left.
     """
+    require_no_burned_wave(account)
     require_same_unit(account, unit)
     if epsilon <= 0:
         raise BudgetRefused(
