@@ -4,7 +4,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +239,16 @@ def test_a_kill_between_close_and_deletion_leaves_no_reports_of_persons(world: W
     assert len(world.files("batch-*")) == 1
     world.close()
     assert world.files("batch-*") == []
+
+
+def test_a_restricted_zone_whose_path_is_a_pattern_is_read_as_it_is_written(world: World) -> None:
+    world.profile = replace(world.profile, staging=world.home / "a?{b,c}[d]*\\e")
+    world.open()
+    everybody = in_a_group(range(300))
+    assert [world.randomize().new, world.randomize().new] == [everybody, 0]
+    world.close()
+    world.estimate()
+    assert sum(world.published("reports")["n"].to_pylist()) == everybody
 
 
 def test_of_two_randomizations_at_once_one_counts(world: World) -> None:
