@@ -28,7 +28,7 @@ from dp_spark.release.ledger import (
 from dp_spark.release.listing import with_listed_files
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import ReleasePlan
-from dp_spark.release.spec import ReleaseSpec
+from dp_spark.release.spec import ReleaseSpec, canonical_document
 from dp_spark.release.stored import plan_to_bytes
 
 
@@ -37,7 +37,7 @@ def reserved(asked: Asked) -> Claim:
     ledger, release, spec, rows = asked.ledger, asked.release, asked.spec, asked.rows
     if ledger.find(release) is not None:
         asked.observe(Step.RESUME)
-        return ledger.resume(release, Known(spec.digest, asked.revise))
+        return ledger.resume(release, Known(spec.digest, asked.revise, canonical_document(spec)))
     asked.observe(Step.PLAN)
     # Refusals first, before Spark starts and anything is charged; `reserve` decides.
     account = ledger.budget(release.population)
