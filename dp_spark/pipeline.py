@@ -59,7 +59,7 @@ from dp_spark.release.period import PeriodWindow, period_window
 from dp_spark.release.places import open_ledger, release_record
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.profile import Profile
-from dp_spark.release.spec import ReleaseSpec, SinkSpec
+from dp_spark.release.spec import ReleaseSpec, SinkSpec, canonical_document
 from dp_spark.release.stored import plan_from_bytes, plan_to_bytes
 from dp_spark.report import RunResult, file_digest, release_facts, sealed_release, write_statement
 
@@ -200,7 +200,7 @@ def _reserved(
     """The charge and the plan: a new one, or those of the attempt that this run continues."""
     if ledger.find(release) is not None:
         observe(Step.RESUME)
-        return ledger.resume(release, Known(spec.digest, revise))
+        return ledger.resume(release, Known(spec.digest, revise, canonical_document(spec)))
     observe(Step.PLAN)
     # Refusals first, before Spark starts and anything is charged; `reserve` decides.
     account = ledger.budget(release.population)

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -19,6 +20,7 @@ from dp_spark.release.spec import PERIOD_COLUMN
 
 FILE_NAME = "part-0.parquet"
 RELEASE_KEY, DIGEST_KEY = b"dp_spark.release_id", b"dp_spark.digest"
+_TRIES = 100  # to make a directory that others remove when they are done
 _TAKEN = {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}
 
 
@@ -48,7 +50,8 @@ def publish_parquet(table: pa.Table, root: Path | str, *, part: Part, release_id
     Readers of `root` see the part whole or not at all, also if this process is killed. Publishing an
     artefact that is there already changes nothing; a later revision of a release takes the place of an
     earlier one. The copy is made beside `root`, in a directory that
-    only its owner may list, because globs such as DuckDB's find files in hidden directories too.
+    only its owner may list, because globs such as DuckDB's find files in hidden directories too; it goes
+    with the last copy in it.
 
     Raises:
         PublishRefused: `root` cannot be written, or the part holds something else.
@@ -62,7 +65,6 @@ def publish_parquet(table: pa.Table, root: Path | str, *, part: Part, release_id
         labels = _labels(target) if _is_taken(target) else None
         revised = labels is not None and _is_earlier(labels[RELEASE_KEY].decode(errors="replace"), release_id)
         if revised or not _is_taken(target):
-            make_directories(incoming, 0o700)
             labelled = _labelled(table.drop_columns([part.column]), release_id, digest)
             attempt = incoming / f"{attempts}.{os.urandom(8).hex()}"
             _place(labelled, attempt, target, aside=attempt.with_suffix(".revised") if revised else None)
@@ -70,6 +72,8 @@ def publish_parquet(table: pa.Table, root: Path | str, *, part: Part, release_id
         # Whoever else is at work on this release finds it published when its copy is gone.
         for leftover in incoming.glob(f"{attempts}.*"):
             shutil.rmtree(leftover, ignore_errors=True)
+        with suppress(OSError):  # it holds what others prepare, or is gone
+            os.rmdir(incoming)
     except OSError as error:
         raise _unwritable(home, error) from None
     return target / FILE_NAME
@@ -143,7 +147,7 @@ def _place(table: pa.Table, attempt: Path, target: Path, *, aside: Path | None) 
     there, it stays so until the release is run again.
     """
     try:
-        os.mkdir(attempt)
+        _make_attempt(attempt)
         write_new_parquet(table, attempt / FILE_NAME, 0o666)
         sync_directory(attempt)
         if aside is not None:
@@ -160,19 +164,34 @@ def _place(table: pa.Table, attempt: Path, target: Path, *, aside: Path | None) 
                 shutil.rmtree(mine, ignore_errors=True)
 
 
+def _make_attempt(attempt: Path) -> None:
+    """Make the directory of an attempt, and the one it lies in: whoever is done removes that, once empty."""
+    for _ in range(_TRIES):
+        make_directories(attempt.parent, 0o700)
+        with suppress(FileNotFoundError):
+            os.mkdir(attempt)
+            return
+    os.mkdir(attempt)
+
+
 def _require_own(target: Path, release_id: str, digest: str) -> None:
     """Refuse unless `target` holds this artefact and no other file that a reader would read."""
     labels = _labels(target)
     if labels is None or labels[RELEASE_KEY] != release_id.encode():
         raise _occupied(target, _owner(labels))
     if labels[DIGEST_KEY] != digest.encode():
-        raise _occupied(target, f"another artefact of the same release {release_id}")
+        raise _occupied(target, f"another artefact of {_named(release_id)}")
 
 
 def _owner(labels: dict[bytes, bytes] | None) -> str:
     if labels is None:
         return "files that are no artefact of dp_spark"
-    return f"release {labels[RELEASE_KEY].decode(errors='replace')}"
+    return _named(labels[RELEASE_KEY].decode(errors="replace"))
+
+
+def _named(release_id: str) -> str:
+    """What a file's label names: a wave's says itself that it is of a survey."""
+    return release_id if release_id.startswith("survey:") else f"release {release_id}"
 
 
 def _labels(target: Path) -> dict[bytes, bytes] | None:
@@ -193,10 +212,10 @@ def _visible(target: Path) -> Iterator[str]:
 def _occupied(target: Path, holds: str) -> PublishRefused:
     return PublishRefused(
         "period_occupied",
-        f"{target} holds {holds}; a period that is published is not replaced",
-        way_out="a release of another name needs a path of its own. If the ledger was restored from a "
-        "backup, leave the directory: it was charged, and a second one would show other noise. Else move it "
-        "away and run the same key again",
+        f"{target} holds {holds}; a period or wave that is published is not replaced",
+        way_out="a release or survey of another name needs a path of its own. If the ledger was restored "
+        "from a backup, leave the directory: it was charged, and a second one would show other noise. Else "
+        "move it away and run it again",
     )
 
 
@@ -209,5 +228,5 @@ def _unwritable(home: Path, error: OSError) -> PublishRefused:
         way_out="give a directory below the mount point"
         if across
         else "give this user space and write access to it and to the directory above it; "
-        "the artefact stays staged, run the same key again",
+        "what is to be published stays staged: run it again",
     )

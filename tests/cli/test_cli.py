@@ -179,7 +179,27 @@ def test_an_account_of_another_unit_is_refused_with_both_sides(home: Path) -> No
 def test_a_plan_says_that_an_account_counts_another_unit(home: Path) -> None:
     told("ledger", "init")
     told(*BUDGET[:-2], "--unit-row", "--reason", "a test")
-    assert "left    not known" in told("plan", "visits.yaml")
+    assert "left    not known" in told("plan", "visits.yaml", code=ExitCode.LEDGER)
+    plan = json.loads(told("plan", "visits.yaml", "--json", code=ExitCode.LEDGER))
+    assert (plan["refused"]["error"], plan["release"]) == ("other_protection", "visits")
+
+
+def test_a_plan_that_does_not_fit_is_printed_and_refused(home: Path) -> None:
+    """What takes all that is left fits; what takes more is planned in full, with the code of its refusal."""
+    opened_ledger()
+    plan = json.loads(told("plan", "visits.yaml", "--json"))
+    assert plan["refused"] is None
+    (home / "visits.yaml").write_text(SPEC.replace("epsilon: 1,", "epsilon: 2,"))
+    assert json.loads(told("plan", "visits.yaml", "--json"))["refused"] is None
+    (home / "visits.yaml").write_text(SPEC.replace("epsilon: 1,", "epsilon: 3,"))
+    plan = json.loads(told("plan", "visits.yaml", "--json", code=ExitCode.BUDGET))
+    assert plan["refused"]["error"] == "budget_exhausted"
+    assert "ask for at most epsilon = 2" in plan["refused"]["way_out"]
+    result = CliRunner().invoke(app, ["plan", "visits.yaml", "--html", "plan.html"])
+    assert (result.exit_code, "(budget_exhausted)" in result.stderr) == (ExitCode.BUDGET, True)
+    for text in (result.stdout, (home / "plan.html").read_text()):
+        assert "this release does not fit; raise the limit" in " ".join(text.split())
+        assert "epsilon -1" not in text
 
 
 def test_an_unknown_population_is_refused_with_the_nearest_name(home: Path) -> None:
