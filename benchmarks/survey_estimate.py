@@ -26,6 +26,7 @@ from dp_spark.frames.session import pinned
 from dp_spark.frames.stored_reports import counted_reports, stored_reports
 from dp_spark.frames.survey import report_counts
 from dp_spark.frames.survey_estimates import decoded
+from dp_spark.publish.survey_tables import counts_table
 from dp_spark.release.survey import SurveyPlan
 from dp_spark.uldp import ReportCounts
 
@@ -45,13 +46,12 @@ def write_drawn(plan: SurveyPlan, people: int, path: Path) -> None:
             at = np.flatnonzero(state == each)
             codes[at] = np.searchsorted(of_state[each, :-1], uniform[at], side="right")
         words = random.integers(0, 2**64, (len(some), made.n_words), dtype=np.uint64)
-        names = pa.array([key for (key,) in plan.groups], pa.string())
         columns = {
             "token": pa.array(np.frombuffer(random.bytes(16 * len(some)), "S16"), pa.binary()),
-            "state": names.take(pa.array(state)),
-            "report": pa.array(made.randomize(codes, words)),
+            "group": pa.array(state, pa.int32()),
+            "report": pa.array(made.randomize(codes, words), pa.int32()),
         }
-        pq.write_table(pa.table(columns), path / f"part-{i}.parquet", use_dictionary=["state", "report"])
+        pq.write_table(pa.table(columns), path / f"part-{i}.parquet", use_dictionary=["group", "report"])
 
 
 def main() -> None:
@@ -64,11 +64,11 @@ def main() -> None:
         reports, counts = Path(scratch) / "reports", Path(scratch) / "counts.parquet"
         write_drawn(plan, given.people, reports)
         stored = stored_reports(spark, [str(reports)], plan)
-        counted = to_arrow(report_counts(stored, group_columns=["state"]))
-        pq.write_table(counted, counts)
+        counted = to_arrow(report_counts(stored))
+        pq.write_table(counts_table(plan, "w", counted), counts)
         everybody = ReportCounts(counted["report"].to_numpy(), counted["n"].to_numpy())
         actions: dict[str, Callable[[], object]] = {
-            "count shuffle": lambda: to_arrow(report_counts(stored, group_columns=["state"])),
+            "count shuffle": lambda: to_arrow(report_counts(stored)),
             f"{STATES} groups, on workers": lambda: to_arrow(
                 decoded(counted_reports(spark, str(counts), plan), plan=plan)
             ),
