@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.frames.sources import quoted
-from dp_spark.frames.survey import not_yet, randomized
+from dp_spark.frames.survey import not_yet, randomized, report_schema
 from dp_spark.release.spec.survey_columns import COUNT_COLUMN, REPORT_COLUMN, TOKEN_COLUMN
 from dp_spark.release.survey import SurveyPlan
 
@@ -23,9 +23,7 @@ def counted_reports(spark: SparkSession, path: str, plan: SurveyPlan) -> DataFra
 
 def stored_reports(spark: SparkSession, batches: Sequence[str], plan: SurveyPlan) -> DataFrame:
     """The reports of all batches, at least one, as a lazy frame."""
-    groups = "".join(f"{quoted(name)} string, " for name in plan.spec.group_columns)
-    schema = f"{TOKEN_COLUMN} binary, {groups}{REPORT_COLUMN} long"
-    return spark.read.schema(schema).parquet(*map(_literal, batches))
+    return spark.read.schema(report_schema(plan)).parquet(*map(_literal, batches))
 
 
 def write_reports(

@@ -15,7 +15,6 @@ from dp_spark.publish.survey_tables import counts_table
 from dp_spark.release.ledger import StoredFile, WaveRecord
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import SurveySpec
-from dp_spark.release.spec.survey_columns import COUNT_COLUMN, REPORT_COLUMN
 from dp_spark.surveys.batches import tidy, verified
 from dp_spark.surveys.run import COUNTS, WaveObserver, WaveRun, WaveStep, taken_up
 
@@ -85,19 +84,10 @@ def keep_staged(zone: Path, kind: str, standing: StoredFile | None) -> None:
 
 
 def _counted(run: WaveRun, batches: list[str]) -> pa.Table:
-    groups = run.plan.spec.group_columns
     session = run.rows.session()
     stored = stored_reports(session, batches, run.plan)
     _require_one_each(run, to_arrow(people_of(stored)))
-    found = to_arrow(report_counts(stored, group_columns=groups))
-    columns = [[str(value) for value in found[name].to_pylist()] for name in groups]
-    return counts_table(
-        run.plan,
-        run.wave_id.wave,
-        columns,
-        found[REPORT_COLUMN].combine_chunks(),
-        found[COUNT_COLUMN].combine_chunks(),
-    )
+    return counts_table(run.plan, run.wave_id.wave, to_arrow(report_counts(stored)))
 
 
 def _require_one_each(run: WaveRun, people: pa.Table) -> None:

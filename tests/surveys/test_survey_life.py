@@ -89,6 +89,12 @@ def published_files(world: World) -> dict[Path, tuple[int, bytes]]:
     return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
 
 
+def counted(groups: list[int], reports: list[int], people: list[int]) -> pa.Table:
+    """Counts as Spark gives them."""
+    types = {"group": pa.int32(), "report": pa.int32(), "n": pa.int64()}
+    return pa.table(dict(zip(types, (groups, reports, people), strict=True)), schema=pa.schema(types))
+
+
 def test_a_wave_is_charged_once(life: Life) -> None:
     assert life.charged == [True, False]
     assert life.world.account.spent == 1
@@ -233,7 +239,7 @@ def test_a_kill_between_close_and_deletion_leaves_no_reports_of_persons(world: W
     (world.zone / "batch-1-text" / "forgotten.parquet").write_bytes(b"of another life")
     world.randomize()
     kept = world.counts_of(
-        counts_table(world.open().plan, WAVE, [["CA"]], [0], [200]), world.zone / "counts-a"
+        counts_table(world.open().plan, WAVE, counted([0], [0], [200])), world.zone / "counts-a"
     )
     world.ledger.close_wave(world.record().wave_id, 1, kept)
     assert len(world.files("batch-*")) == 1
@@ -418,7 +424,9 @@ def test_a_gate_that_fails_holds_the_wave_until_somebody_decides(world: World) -
     spec.write_text(UNGROUPED)
     plan = world.open().plan
     last = plan.mechanism.sampler.reports.starts()[-1] - 1  # type: ignore[attr-defined]
-    counts = world.counts_of(counts_table(plan, WAVE, [], [last], [1000]), world.zone / "counts-of-test")
+    counts = world.counts_of(
+        counts_table(plan, WAVE, counted([0], [last], [1000])), world.zone / "counts-of-test"
+    )
     world.ledger.close_wave(WaveId(POPULATION, SURVEY, WAVE), 0, counts)
     for _ in range(2):
         with pytest.raises(ReleaseHeld) as held:
