@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from dp_spark.publish.sink import Edition, Part, is_earlier
 
 FILE_NAME = "part-0.parquet"
 RELEASE_KEY, DIGEST_KEY = b"dp_spark.release_id", b"dp_spark.digest"
+_TRIES = 100  # to make a directory that others remove when they are done
 _TAKEN = {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}
 
 
@@ -50,7 +52,8 @@ def publish_parquet(table: pa.Table, root: Path | str, *, part: Part, release_id
     Readers of `root` see the part whole or not at all, also if this process is killed. Publishing an
     artefact that is there already changes nothing; a later revision of a release takes the place of an
     earlier one. The copy is made beside `root`, in a directory that
-    only its owner may list, because globs such as DuckDB's find files in hidden directories too.
+    only its owner may list, because globs such as DuckDB's find files in hidden directories too; it goes
+    with the last copy in it.
 
     Raises:
         PublishRefused: `root` cannot be written, or the part holds something else.
@@ -64,7 +67,6 @@ def publish_parquet(table: pa.Table, root: Path | str, *, part: Part, release_id
         labels = _labels(target) if _is_taken(target) else None
         revised = labels is not None and is_earlier(labels[RELEASE_KEY].decode(errors="replace"), release_id)
         if revised or not _is_taken(target):
-            make_directories(incoming, 0o700)
             labelled = _labelled(table.drop_columns([part.column]), release_id, digest)
             attempt = incoming / f"{attempts}.{os.urandom(8).hex()}"
             _place(labelled, attempt, target, aside=attempt.with_suffix(".revised") if revised else None)
@@ -72,6 +74,8 @@ def publish_parquet(table: pa.Table, root: Path | str, *, part: Part, release_id
         # Whoever else is at work on this release finds it published when its copy is gone.
         for leftover in incoming.glob(f"{attempts}.*"):
             shutil.rmtree(leftover, ignore_errors=True)
+        with suppress(OSError):  # it holds what others prepare, or is gone
+            os.rmdir(incoming)
     except OSError as error:
         raise _unwritable(home, error) from None
     return target / FILE_NAME
@@ -144,7 +148,7 @@ def _place(table: pa.Table, attempt: Path, target: Path, *, aside: Path | None) 
     there, it stays so until the release is run again.
     """
     try:
-        os.mkdir(attempt)
+        _make_attempt(attempt)
         write_new_parquet(table, attempt / FILE_NAME, 0o666)
         sync_directory(attempt)
         if aside is not None:
@@ -159,6 +163,16 @@ def _place(table: pa.Table, attempt: Path, target: Path, *, aside: Path | None) 
         for mine in (attempt, aside):
             if mine is not None:
                 shutil.rmtree(mine, ignore_errors=True)
+
+
+def _make_attempt(attempt: Path) -> None:
+    """Make the directory of an attempt, and the one it lies in: whoever is done removes that, once empty."""
+    for _ in range(_TRIES):
+        make_directories(attempt.parent, 0o700)
+        with suppress(FileNotFoundError):
+            os.mkdir(attempt)
+            return
+    os.mkdir(attempt)
 
 
 def _require_own(target: Path, release_id: str, digest: str) -> None:

@@ -52,7 +52,7 @@ def test_the_file_holds_rows_comments_and_labels_but_not_the_period(tmp_path):
     assert file.metadata.metadata[b"dp_spark.digest"].decode() == artefact_digest(artefact())
 
 
-def test_readers_get_what_the_umask_allows_and_cannot_list_copies_at_work(tmp_path):
+def test_readers_get_what_the_umask_allows(tmp_path):
     before = os.umask(0o022)
     try:
         path = publish(tmp_path / "out")
@@ -60,7 +60,27 @@ def test_readers_get_what_the_umask_allows_and_cannot_list_copies_at_work(tmp_pa
         os.umask(before)
     modes = [stat.S_IMODE(each.stat().st_mode) for each in (path.parent.parent, path.parent, path)]
     assert modes == [0o755, 0o755, 0o644]
-    assert stat.S_IMODE((tmp_path / ".out.incoming").stat().st_mode) == 0o700
+
+
+def test_nothing_stays_beside_what_is_published(tmp_path):
+    publish(tmp_path / "out")
+    publish(tmp_path / "out")
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_place_for_copies_that_another_publisher_removes_is_made_again(tmp_path, monkeypatch):
+    mkdir, removed = os.mkdir, []
+
+    def raced(path, *mode):
+        place = Path(path).parent
+        if place.name == ".out.incoming" and len(removed) < 3:
+            removed.append(path)
+            place.rmdir()
+        mkdir(path, *mode)
+
+    monkeypatch.setattr(os, "mkdir", raced)
+    assert publish(tmp_path / "out").exists()
+    assert len(removed) == 3
 
 
 def test_publishing_twice_changes_nothing(tmp_path):
@@ -204,15 +224,17 @@ def test_a_publisher_killed_anywhere_shows_nothing_or_all_and_the_next_one_finis
     assert everything_in(root) == (["period_start=2013-01-05/part-0.parquet"] if placed else [])
     assert len(everything_in(incoming)) == (0 if placed else 1)
     assert pq.ParquetFile(publish(root)).metadata.num_rows == GROUPS
-    assert list(incoming.iterdir()) == []
+    assert not incoming.exists()
 
 
 def test_leftovers_of_other_releases_are_left_alone(tmp_path, process):
     killed = process(target=die_before_the_rename, args=(tmp_path / "out",))
     killed.start()
     killed.join()
+    incoming = tmp_path / ".out.incoming"
+    assert stat.S_IMODE(incoming.stat().st_mode) == 0o700  # readers cannot list copies at work
     publish(tmp_path / "out", DAY + timedelta(1))
-    assert len(everything_in(tmp_path / ".out.incoming")) == 1
+    assert len(everything_in(incoming)) == 1
 
 
 @pytest.fixture
@@ -237,6 +259,7 @@ def race(process, tmp_path) -> Callable[..., list[set[str]]]:
 def test_two_publishers_of_the_same_artefacts_both_succeed(tmp_path, race):
     assert race(100, 100) == [{"published"}, {"published"}]
     assert len(everything_in(tmp_path / "race")) == DAYS
+    assert [each.name for each in (tmp_path / "race").iterdir()] == ["out"]
 
 
 def test_of_two_publishers_of_different_artefacts_one_wins_each_period_whole(tmp_path, race):
