@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -17,11 +16,12 @@ from dp_spark.errors import PublishRefused
 from dp_spark.publish.columns import change_of
 from dp_spark.publish.durable import make_directories, sync_directory, write_new_parquet
 from dp_spark.publish.exchange import alone_in, exchange
+from dp_spark.publish.places import local_path, scheme_of
 from dp_spark.publish.sink import DIGEST_LABEL, RELEASE_LABEL, Edition, Part, is_placed, unreachable
 
 FILE_NAME = "part-0.parquet"
 _TRIES = 100  # to make, or to place, what other publishers remove or place meanwhile
-_TAKEN = {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}
+_TAKEN = {errno.EEXIST, errno.ENOTEMPTY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +73,13 @@ def local_root(root: Path | str) -> Path:
     Raises:
         PublishRefused: `root` is in an object store, or is the root of the file system.
     """
-    text = os.fspath(root)
-    local = re.fullmatch(r"file:(?://(?:localhost)?)?(/(?!/).*)", text)
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", text)
-    if scheme and not local:
+    path = local_path(root)
+    if path is None:
         raise PublishRefused(
             "sink_not_local",
-            f"path = {text}: the parquet sink needs a rename that is atomic, which {scheme[1]} has not",
+            f"path = {root}: the parquet sink needs a rename that is atomic, which {scheme_of(root)} has not",
             way_out="give a directory of a local or mounted file system, or publish to a table format, "
             "which has its own commits: `sink: delta`, `iceberg` or `table`",
-        )
-    path = Path(os.path.realpath(local[1] if local else text))
-    if not path.name:
-        raise PublishRefused(
-            "sink_is_root",
-            f"path = {text}: the root of the file system has nothing beside it to prepare a copy in",
-            way_out="give a directory below it",
         )
     return path
 
@@ -114,8 +105,8 @@ def _is_taken(target: Path) -> bool:
         return any(True for _ in os.scandir(target))
     except FileNotFoundError:
         return False
-    except NotADirectoryError:
-        return True
+    except NotADirectoryError:  # it is a file, or one stands in the place of the root
+        return os.path.lexists(target)
 
 
 def _is_placed(target: Path, edition: Edition) -> bool:
