@@ -172,6 +172,7 @@ def _place(edition: Edition, home: Path, target: Path) -> None:
         pass  # whoever was faster with the same release has removed the copy
     finally:
         shutil.rmtree(attempt, ignore_errors=True)
+        _remove_empty(attempt.parent)
 
 
 def _make_attempt(attempt: Path) -> None:
@@ -221,6 +222,10 @@ def _tidy(home: Path, release_id: str) -> None:
     incoming = _incoming(home)
     for leftover in incoming.glob(f"{_attempts(release_id)}.*"):
         shutil.rmtree(leftover, ignore_errors=True)
+    _remove_empty(incoming)
+
+
+def _remove_empty(incoming: Path) -> None:
     with suppress(OSError):  # it holds what others prepare, or is gone
         os.rmdir(incoming)
 
