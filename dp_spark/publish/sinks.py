@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dp_spark.errors import SetupRefused
+from dp_spark.publish.catalog import CatalogSink, CatalogTable
 from dp_spark.publish.parquet import ParquetSink
 from dp_spark.publish.places import located
 from dp_spark.publish.sink import Sink
@@ -14,7 +15,7 @@ from dp_spark.release.problems import nearest
 from dp_spark.release.profile import Connection
 from dp_spark.release.spec import SinkKind, SinkSpec
 
-SparkTable: TypeAlias = Callable[[str], Sink]
+SparkTable: TypeAlias = Callable[[str], CatalogTable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Reach:
 
     Attributes:
         connections: of the profile, by name.
-        spark_table: gives the sink of a table of Spark's catalog; starts Spark when it is used.
+        spark_table: gives a table of Spark's catalog; starts Spark when it is used.
     """
 
     connections: Mapping[str, Connection]
@@ -61,6 +62,9 @@ def open_sink(spec: SinkSpec, reach: Reach) -> Sink:
             from dp_spark.publish.delta import DeltaSink
 
             return DeltaSink(located(_path(spec)))
+        case SinkKind.TABLE:
+            assert spec.table is not None  # the kinds that need one have one
+            return CatalogSink(reach.spark_table(spec.table))
         case _:
             raise NotImplementedError(spec.sink)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from sink_delta import DeltaWorld
 from sink_parquet import ParquetWorld
+from sink_table import TableWorld
 from sink_worlds import (
     COMMENT,
     COUNTS,
@@ -37,6 +38,7 @@ from dp_spark.publish import Edition, Part
 WORLDS: dict[str, type[SinkWorld]] = {
     "parquet": ParquetWorld,
     "delta": DeltaWorld,
+    "table": TableWorld,
 }
 # Kinds that do not keep the whole contract yet.
 UNFINISHED: set[str] = set()
