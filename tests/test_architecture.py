@@ -47,7 +47,12 @@ ACTIONS = {
     "toLocalIterator", "isEmpty", "save", "saveAsTable", "insertInto", "write", "writeTo", "cache", "persist",
     "checkpoint", "localCheckpoint", "tail",
 }  # fmt: skip
-ALLOWED_ACTIONS = {("frames/collect.py", "to_arrow"), ("frames/stored_reports.py", "write_reports")}
+ALLOWED_ACTIONS = {
+    ("frames/collect.py", "to_arrow"),
+    ("frames/spark_table.py", "replace"),
+    ("frames/spark_table.py", "_told"),
+    ("frames/stored_reports.py", "write_reports"),
+}
 # Randomness that is not keyed, and names that Spark Connect lacks.
 BANNED_NAMES = {
     "rand", "randn", "sample", "sampleBy", "uuid4", "monotonically_increasing_id", "default_rng", "rdd",
