@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
 
-from dp_spark.frames.sources import quoted
+from dp_spark.frames.names import quoted
 from dp_spark.release.spec.survey_columns import COUNT_COLUMN, REPORT_COLUMN
 from dp_spark.release.survey import SurveyPlan
 from dp_spark.uldp import Mechanism, ReportCounts

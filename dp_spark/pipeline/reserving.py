@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from dp_spark.errors import InputRefused
 from dp_spark.frames.aggregate import exact_totals
+from dp_spark.frames.column_checks import check_columns
 from dp_spark.frames.expressions import reads_moments
 from dp_spark.frames.groups import table_keys
 from dp_spark.frames.rows import Rows
 from dp_spark.frames.selection import selected_groups
 from dp_spark.frames.session import TIME_ZONE
-from dp_spark.frames.sources import check_columns
 from dp_spark.pipeline.run import Asked, Step, reach_of
 from dp_spark.publish import (
     Part,
@@ -62,11 +62,13 @@ def reserved(asked: Asked) -> Claim:
     )
     ledger.require_admitted(wanted)
     asked.observe(Step.START)
+    rows = rows.at_newest()
     plan = _with_listed_table(plan, asked.window, rows, private)
     _require_input(plan, asked.window, rows)
     asked.observe(Step.RESERVE)
     # The groups are those that were read now, whatever their file or table becomes.
-    return ledger.reserve(replace(wanted, plan_bytes=plan_to_bytes(plan)))
+    version = None if rows.version is None else str(rows.version)
+    return ledger.reserve(replace(wanted, plan_bytes=plan_to_bytes(plan), source_version=version))
 
 
 def _with_listed_table(

@@ -135,8 +135,27 @@ def taken_up(
             way_out="run it with the spec that opened it, or open another wave with this one",
         )
     plan = survey_plan_from_bytes(record.plan_bytes)
-    rows = Rows(plan.spec.input, f"survey {wave_id}", spark, frame, one_machine=ledger.one_machine)
+    rows = rows_of(plan.spec, wave_id, ledger, profile, spark, frame)
     return WaveRun(ledger, wave_id, plan, profile, rows, observe)
+
+
+def rows_of(
+    spec: SurveySpec,
+    wave_id: WaveId,
+    ledger: Ledger,
+    profile: Profile,
+    spark: SparkSource,
+    frame: DataFrame | None = None,
+) -> Rows:
+    """Where the answers of a wave are."""
+    return Rows(
+        spec.input,
+        f"survey {wave_id}",
+        spark,
+        frame,
+        one_machine=ledger.one_machine,
+        connections=profile.connections,
+    )
 
 
 def home_of(run: WaveRun) -> Path:
