@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self, TypeVar
 from urllib.parse import unquote
@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dp_spark.errors import InputRefused, PublishRefused, Refusal
 from dp_spark.frames.session import pinned, require_one_machine
 from dp_spark.frames.source_iceberg import Within
-from dp_spark.frames.sources import NO_CONNECTIONS, open_source, source_version
+from dp_spark.frames.sources import open_source, source_version
 from dp_spark.release.ledger import source_name
 from dp_spark.release.profile import Connection
 from dp_spark.release.source_version import SourceVersion
@@ -46,7 +46,7 @@ class Rows:
     spark: SparkSource
     frame: DataFrame | None
     one_machine: bool
-    connections: Mapping[str, Connection] = NO_CONNECTIONS
+    connections: Mapping[str, Connection] = field(default_factory=dict)
     version: SourceVersion | None = None
     within: Within | None = None
 
