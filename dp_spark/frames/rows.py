@@ -17,7 +17,7 @@ from dp_spark.frames.sources import open_source, source_version
 from dp_spark.release.ledger import source_name
 from dp_spark.release.profile import Connection
 from dp_spark.release.source_version import SourceVersion
-from dp_spark.release.spec import FrameInput, InputSpec
+from dp_spark.release.spec import FrameInput, InputFormat, InputSpec
 
 SparkSource = Callable[[], SparkSession]
 T = TypeVar("T")
@@ -154,12 +154,13 @@ class Rows:
                 return set()
             path = self.input.path
             return set() if path is None else {Path(os.path.realpath(path.removeprefix("file:")))}
-        try:
-            names = self.frame.inputFiles()
-        except Exception:  # noqa: BLE001  # a frame that cannot be looked at is refused with its columns
-            return set()
-        files = (Path(os.path.realpath(unquote(name[5:]))) for name in names if name.startswith("file:"))
-        return {_above_partitions(file.parent) for file in files}
+        return _directories(self.frame)
+
+    def below(self) -> frozenset[str]:
+        """Local directories that hold a table of Spark's catalog, also through a view; asks Spark."""
+        if not isinstance(self.input, InputSpec) or self.input.format is not InputFormat.TABLE:
+            return frozenset()
+        return frozenset(map(str, _directories(self.opened(self.session()))))
 
     def require_apart(self, path: str, root: Path) -> None:
         """Refuse a sink whose `path`, that leads to `root`, lies within the rows or holds them.
@@ -174,6 +175,16 @@ class Rows:
                 f"publish path {path!r} and the input, {read!r}, lie within each other",
                 way_out="publish to a directory of its own (a link between the two does not make it one)",
             )
+
+
+def _directories(frame: DataFrame) -> set[Path]:
+    """Local directories of the frame's files, as far as Spark tells."""
+    try:
+        names = frame.inputFiles()
+    except Exception:  # noqa: BLE001  # a frame that cannot be looked at is refused with its columns
+        return set()
+    files = (Path(os.path.realpath(unquote(name[5:]))) for name in names if name.startswith("file:"))
+    return {_above_partitions(file.parent) for file in files}
 
 
 def _above_partitions(directory: Path) -> Path:
