@@ -23,6 +23,10 @@ class SparkTable:
         """As `Sink`."""
         raise NotImplementedError
 
+    def holds(self, part: Any, release_id: str, digest: str) -> bool:
+        """As `Sink`."""
+        raise NotImplementedError
+
     def publish(self, edition: Any) -> str:
         """As `Sink`."""
         raise NotImplementedError

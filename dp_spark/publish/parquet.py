@@ -31,6 +31,14 @@ class ParquetSink:
         """As `Sink`."""
         require_free(self.root, part=part, release_id=release_id)
 
+    def holds(self, part: Part, release_id: str, digest: str) -> bool:
+        """As `Sink`."""
+        labels = _labels(_within(local_root(self.root), part))
+        return labels is not None and (labels[RELEASE_KEY], labels[DIGEST_KEY]) == (
+            release_id.encode(),
+            digest.encode(),
+        )
+
     def publish(self, edition: Edition) -> str:
         """As `Sink`; the path of the file."""
         return str(

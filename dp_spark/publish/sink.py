@@ -94,6 +94,14 @@ class Sink(Protocol):
         """  # noqa: D205
         ...
 
+    def holds(self, part: Part, release_id: str, digest: str) -> bool:
+        """Whether the part holds this artefact of this release now; nothing is written.
+
+        Raises:
+            PublishRefused: the sink cannot be reached.
+        """
+        ...
+
     def publish(self, edition: Edition) -> str:
         """Place the edition, in the stead of an earlier revision if there is one; where it is, in one line.
 
