@@ -269,7 +269,7 @@ def release_abort(
 def release_abandon(
     release: Release, reason: Reason, profile: ProfileFile = None, as_json: AsJson = False
 ) -> None:
-    """Never publish a held release; its charge stands."""
+    """Never publish a held release, or one that was read and cannot go on; its charge stands."""
     _decide("abandon", release, reason, profile, as_json)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from dp_spark.frames.sources import quoted
+from dp_spark.frames.names import quoted
 from dp_spark.frames.survey import not_yet, randomized, report_schema
 from dp_spark.release.spec.survey_columns import COUNT_COLUMN, REPORT_COLUMN, TOKEN_COLUMN
 from dp_spark.release.survey import SurveyPlan

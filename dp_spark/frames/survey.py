@@ -17,9 +17,9 @@ from dp_spark.frames.aggregate import shuffle_buckets
 from dp_spark.frames.bound import Integers
 from dp_spark.frames.coding import OrderCoding, coding_of
 from dp_spark.frames.columns import identifying, key_texts, read_column, short
+from dp_spark.frames.names import quoted
 from dp_spark.frames.numbering import GroupNumbers
 from dp_spark.frames.packing import BUCKET, Packing, packed
-from dp_spark.frames.sources import quoted
 from dp_spark.frames.survey_reports import Drawing, drawn_reports
 from dp_spark.noise import derive_key
 from dp_spark.queries import Listed

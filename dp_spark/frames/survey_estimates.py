@@ -5,7 +5,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from dp_spark.frames.group_shares import CODE, FLAGS, NUMBERS, REPORTS, Decoding, decoded_groups
-from dp_spark.frames.sources import quoted
+from dp_spark.frames.names import quoted
 from dp_spark.release.spec.survey_columns import COUNT_COLUMN, REPORT_COLUMN
 from dp_spark.release.survey import SurveyPlan
 

@@ -94,6 +94,14 @@ class Sink(Protocol):
         """  # noqa: D205
         ...
 
+    def holds(self, part: Part, release_id: str, digest: str) -> bool:
+        """Whether the part holds this artefact of this release now; nothing is written.
+
+        Raises:
+            PublishRefused: the sink cannot be reached.
+        """
+        ...
+
     def publish(self, edition: Edition) -> str:
         """Place the edition, in the stead of an earlier revision if there is one; where it is, in one line.
 
@@ -129,6 +137,12 @@ def is_placed(standing: Mapping[str, str] | None, release_id: str, digest: str |
     return False
 
 
+def is_edition(standing: Mapping[str, str] | None, release_id: str, digest: str) -> bool:
+    """Whether the labels of what stands in a part name this artefact of this release."""
+    found = standing or {}
+    return (found.get(RELEASE_LABEL), found.get(DIGEST_LABEL)) == (release_id, digest)
+
+
 def is_earlier(holds: str, release_id: str) -> bool:
     """Whether a part that holds one release is revised by another: the same one in a later revision."""
     (name, _, revision), (own_name, _, own_revision) = holds.rpartition("/"), release_id.rpartition("/")
@@ -145,8 +159,8 @@ def occupied(at: str, holds: str) -> PublishRefused:
     return PublishRefused(
         "period_occupied",
         f"{at} holds {holds}; a period or wave that is published is not replaced",
-        way_out="a release or survey of another name needs a table of its own. If the ledger was restored from a "
-        "backup, leave what is there: it was charged, and a second one would show other noise. Else move it "
+        way_out="a release or survey of another name needs a table of its own. If the ledger was restored "
+        "from a backup, leave what is there: it was charged, and a second one would show other noise. Else move it "
         "away and run it again",
     )
 

@@ -11,7 +11,7 @@ from dp_spark.publish.catalog import CatalogSink, CatalogTable
 from dp_spark.publish.parquet import ParquetSink
 from dp_spark.publish.places import located
 from dp_spark.publish.sink import Sink
-from dp_spark.release.problems import nearest
+from dp_spark.release.connecting import connection_named
 from dp_spark.release.profile import Connection
 from dp_spark.release.spec import SinkKind, SinkSpec
 
@@ -36,15 +36,7 @@ class Reach:
         Raises:
             SetupRefused: the profile has none.
         """
-        if name in self.connections:
-            return self.connections[name]
-        guess = nearest(name, self.connections)
-        raise SetupRefused(
-            "connection_unknown",
-            f"connection = {name!r}: the profile has no such connection"
-            + (f"; did you mean {guess!r}?" if guess else f" ({len(self.connections)} others)"),
-            way_out=f"add [connections.{name}] with its url to the profile, or name one that is there",
-        )
+        return connection_named(name, self.connections)
 
 
 def open_sink(spec: SinkSpec, reach: Reach) -> Sink:

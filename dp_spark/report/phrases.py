@@ -256,6 +256,7 @@ def outcome(sealed: SealedRelease) -> tuple[tuple[str, str], ...]:
         ("state", sealed.state),
         ("rows", f"SHA-256 {sealed.artefact_digest}"),
         *(("published", place) for place in sealed.published),
+        *((("read", f"version {sealed.source_version}"),) if sealed.source_version else ()),
         ("reserved", _moment(sealed.reserved_at)),
         ("sealed", _moment(sealed.sealed_at) if sealed.sealed_at else "not yet"),
         ("made by", f"dp_spark {sealed.dp_spark_version}"),

@@ -84,6 +84,7 @@ def sealed_release(record: ReleaseRecord, sealed_at: datetime) -> SealedRelease:
         reserved_at=record.reserved_at,
         sealed_at=sealed_at,
         dp_spark_version=__version__,
+        source_version=record.source_version,
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from dp_spark.frames.rows import Rows, SparkSource
+from dp_spark.frames.rows import SparkSource
 from dp_spark.publish import Part, local_path, open_sink
 from dp_spark.publish.survey_tables import WAVE
 from dp_spark.release.ledger import Ledger, WaveAsked, WaveId
@@ -20,6 +20,7 @@ from dp_spark.surveys.run import (
     WaveStep,
     opened_input,
     release_id_of,
+    rows_of,
     schemas_of,
 )
 
@@ -55,7 +56,7 @@ def open_survey(
         require_own_answers(ledger, spec)
         plan = plan_survey(spec, private=ledger.sources())
         _keep_source(ledger, spec)
-        rows = Rows(spec.input, f"survey {wave_id}", _no_spark, None, one_machine=ledger.one_machine)
+        rows = rows_of(spec, wave_id, ledger, profile, _no_spark)
         run = WaveRun(ledger, wave_id, plan, profile, rows, observe)
         _require_sinks(run)
         if spark is not None and any(place.exists() for place in rows.places()):

@@ -155,13 +155,32 @@ def taken_up(
     require_not_ended(wave_id, record.state)
     require_spec_of(record, spec)
     plan = survey_plan_from_bytes(record.plan_bytes)
-    rows = Rows(plan.spec.input, f"survey {wave_id}", spark, frame, one_machine=ledger.one_machine)
+    rows = rows_of(plan.spec, wave_id, ledger, profile, spark, frame)
     return WaveRun(ledger, wave_id, plan, profile, rows, observe)
 
 
 def home_of(profile: Profile, wave: WaveId) -> Path:
     """Where a wave is in the restricted zone."""
     return profile.staging / "surveys" / wave.population / wave.survey / wave.wave
+
+
+def rows_of(
+    spec: SurveySpec,
+    wave_id: WaveId,
+    ledger: Ledger,
+    profile: Profile,
+    spark: SparkSource,
+    frame: DataFrame | None = None,
+) -> Rows:
+    """Where the answers of a wave are."""
+    return Rows(
+        spec.input,
+        f"survey {wave_id}",
+        spark,
+        frame,
+        one_machine=ledger.one_machine,
+        connections=profile.connections,
+    )
 
 
 def schemas_of(plan: SurveyPlan) -> dict[str, pa.Schema]:

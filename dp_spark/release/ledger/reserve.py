@@ -41,6 +41,7 @@ class Reservation:
         noise: what it draws.
         period: how it cuts time; None where it reads the whole input.
         pool: the kind of pool that pays, though the release have a schedule; None as the account has it.
+        source_version: of the source, that all reads of the release see; None where it has no versions.
     """
 
     release_id: ReleaseId
@@ -55,6 +56,7 @@ class Reservation:
     pool: PoolKind | None = None
     revision_reason: str | None = None
     source: str | None = None
+    source_version: str | None = None
 
 
 def reserve(connection: sa.Connection, asked: Reservation, master_key: bytes, stamp: Stamp) -> Claim:
@@ -229,6 +231,7 @@ def _insert_release(connection: sa.Connection, asked: Reservation, receipt: Rece
         "plan": asked.plan_bytes,
         "revision_reason": asked.revision_reason,
         "source": asked.source,
+        "source_version": asked.source_version,
         "receipt": receipt.to_text(),
         "charged_at": at,
     }
@@ -255,6 +258,7 @@ def _claim(connection: sa.Connection, release_id: ReleaseId, release: int, *, ch
         statement=stored_file(row.statement_path, row.statement_digest),
         plan_bytes=row.plan,
         tables=tables_of(connection, release_id),
+        source_version=row.source_version,
     )
 
 
