@@ -1,16 +1,22 @@
 """The sinks of a spec, opened."""
 
+import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+import sqlalchemy as sa
+
 from dp_spark.errors import SetupRefused
+from dp_spark.publish.duckdb import DuckDbSink
 from dp_spark.publish.parquet import ParquetSink
 from dp_spark.publish.sink import Sink
+from dp_spark.publish.sql import SqlSink
 from dp_spark.release.problems import nearest
 from dp_spark.release.profile import Connection
 from dp_spark.release.spec import SinkKind, SinkSpec
+from dp_spark.release.warehouse import engine_of
 
 SparkTable: TypeAlias = Callable[[str], Sink]
 
@@ -54,8 +60,31 @@ def open_sink(spec: SinkSpec, reach: Reach) -> Sink:
     match spec.sink:
         case SinkKind.PARQUET:
             return ParquetSink(_path(spec))
+        case SinkKind.SQL:
+            return _database_table(spec, reach)
         case _:
             raise NotImplementedError(spec.sink)
+
+
+def _database_table(spec: SinkSpec, reach: Reach) -> Sink:
+    """The sink of a table in the database that the spec's connection names."""
+    assert spec.connection is not None  # the kinds that need one have one
+    assert spec.table is not None
+    connection = reach.connection(spec.connection)
+    url = sa.make_url(connection.url)
+    if url.get_backend_name() != "duckdb":
+        return SqlSink(spec.named, spec.table, engine_of(spec.connection, connection))
+    if url.database in (None, "", ":memory:"):
+        raise SetupRefused(
+            "connection_keeps_nothing",
+            f"connection {spec.connection!r} is a DuckDB database in memory, which ends with the run",
+            way_out='name a file: url = "duckdb:///warehouse.duckdb"',
+        )
+    if importlib.util.find_spec("duckdb") is None:
+        raise SetupRefused(
+            "extra_missing", "duckdb is not installed", way_out="pip install 'dp-spark[duckdb]'"
+        )
+    return DuckDbSink(spec.named, spec.table, Path(str(url.database)), connection.options)
 
 
 def restored(spec: SinkSpec, target: str) -> SinkSpec:
