@@ -13,7 +13,7 @@ from dp_spark.frames.sources import check_columns
 from dp_spark.pipeline.run import Asked, Step, reach_of
 from dp_spark.publish import (
     Part,
-    local_root,
+    local_path,
     open_sink,
     schema_for,
 )
@@ -85,8 +85,8 @@ def _require_sinks(asked: Asked, plan: ReleasePlan) -> None:
     reach, part = reach_of(asked.profile, asked.rows), Part.of_period(asked.window.start)
     for sink in plan.spec.publish:
         open_sink(sink, reach).require_free(part, str(asked.release), schema_for(plan, sink))
-        if sink.path is not None:
-            asked.rows.require_apart(sink.path, local_root(sink.path))
+        if sink.path is not None and (root := local_path(sink.path)) is not None:
+            asked.rows.require_apart(sink.path, root)
 
 
 def _require_zone(spec: ReleaseSpec, rows: Rows) -> None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from duckdb import DuckDBPyConnection
 
 from dp_spark.publish.columns import Change, change_of
 from dp_spark.publish.release_rows import (
@@ -20,9 +21,6 @@ from dp_spark.publish.release_rows import (
 )
 from dp_spark.publish.sink import Edition, Part, occupied
 from dp_spark.publish.sql_types import comment_of
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 _GIVEN = "dp_spark_edition"
 _TYPES: dict[pa.DataType, str] = {
@@ -84,7 +82,7 @@ class Standing:
     labels: Mapping[str, str] | None
 
 
-def standing_of(connection: "DuckDBPyConnection", tables: Tables, *, at: str) -> Standing:
+def standing_of(connection: DuckDBPyConnection, tables: Tables, *, at: str) -> Standing:
     """What the file has there.
 
     Raises:
@@ -111,7 +109,7 @@ def standing_of(connection: "DuckDBPyConnection", tables: Tables, *, at: str) ->
 
 
 def _columns(
-    connection: "DuckDBPyConnection", tables: Tables, suffix: str, *, is_view: bool, at: str
+    connection: DuckDBPyConnection, tables: Tables, suffix: str, *, is_view: bool, at: str
 ) -> tuple[dict[str, tuple[bool, str | None]] | None, str | None]:
     """Nullability and comment of the columns of a table or a view, and its comment; None without one."""
     *schema, name = f"{tables.table}{suffix}".split(".")
@@ -134,7 +132,7 @@ def _columns(
     return {column: (nullable, comment) for column, nullable, comment in columns}, found[1]
 
 
-def prepare(connection: "DuckDBPyConnection", tables: Tables, standing: Standing, comment: str) -> None:
+def prepare(connection: DuckDBPyConnection, tables: Tables, standing: Standing, comment: str) -> None:
     """Make what is missing, and change what takes the edition no longer; rows stay as they are."""
     for statement in (
         *_changes(tables, standing),
@@ -145,7 +143,7 @@ def prepare(connection: "DuckDBPyConnection", tables: Tables, standing: Standing
         connection.execute(statement)
 
 
-def replace_rows(connection: "DuckDBPyConnection", tables: Tables, edition: Edition) -> None:
+def replace_rows(connection: DuckDBPyConnection, tables: Tables, edition: Edition) -> None:
     """The part's rows, and the row that tells of them."""
     for suffix in ("", RELEASES):
         delete = f"DELETE FROM {tables.quoted(suffix)} WHERE {tables.is_mine}"  # noqa: S608
@@ -219,5 +217,5 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _first(connection: "DuckDBPyConnection", query: str, *values: Any) -> Any:
+def _first(connection: DuckDBPyConnection, query: str, *values: Any) -> Any:
     return connection.execute(query, list(values)).fetchone()

@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 
 from dp_spark.errors import PublishRefused
 from dp_spark.publish.durable import make_directories, sync_directory, write_new_parquet
+from dp_spark.publish.places import local_path, scheme_of
 from dp_spark.publish.sink import Edition, Part, is_earlier
 
 FILE_NAME = "part-0.parquet"
@@ -98,21 +98,12 @@ def local_root(root: Path | str) -> Path:
     Raises:
         PublishRefused: `root` is in an object store, or is the root of the file system.
     """
-    text = os.fspath(root)
-    local = re.fullmatch(r"file:(?://(?:localhost)?)?(/(?!/).*)", text)
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", text)
-    if scheme and not local:
+    path = local_path(root)
+    if path is None:
         raise PublishRefused(
             "sink_not_local",
-            f"path = {text}: the parquet sink needs a rename that is atomic, which {scheme[1]} has not",
+            f"path = {root}: the parquet sink needs a rename that is atomic, which {scheme_of(root)} has not",
             way_out="give a directory of a local or mounted file system",
-        )
-    path = Path(os.path.realpath(local[1] if local else text))
-    if not path.name:
-        raise PublishRefused(
-            "sink_is_root",
-            f"path = {text}: the root of the file system has nothing beside it to prepare a copy in",
-            way_out="give a directory below it",
         )
     return path
 

@@ -1,16 +1,16 @@
 """The sinks of a spec, opened."""
 
-import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
 import sqlalchemy as sa
 
 from dp_spark.errors import SetupRefused
-from dp_spark.publish.duckdb import DuckDbSink
 from dp_spark.publish.parquet import ParquetSink
+from dp_spark.publish.places import located
 from dp_spark.publish.sink import Sink
 from dp_spark.publish.sql import SqlSink
 from dp_spark.release.problems import nearest
@@ -60,6 +60,11 @@ def open_sink(spec: SinkSpec, reach: Reach) -> Sink:
     match spec.sink:
         case SinkKind.PARQUET:
             return ParquetSink(_path(spec))
+        case SinkKind.DELTA:
+            require_extra("deltalake", "delta")
+            from dp_spark.publish.delta import DeltaSink
+
+            return DeltaSink(located(_path(spec)))
         case SinkKind.SQL:
             return _database_table(spec, reach)
         case _:
@@ -80,18 +85,33 @@ def _database_table(spec: SinkSpec, reach: Reach) -> Sink:
             f"connection {spec.connection!r} is a DuckDB database in memory, which ends with the run",
             way_out='name a file: url = "duckdb:///warehouse.duckdb"',
         )
-    if importlib.util.find_spec("duckdb") is None:
-        raise SetupRefused(
-            "extra_missing", "duckdb is not installed", way_out="pip install 'dp-spark[duckdb]'"
-        )
+    require_extra("duckdb", "duckdb")
+    from dp_spark.publish.duckdb import DuckDbSink
+
     return DuckDbSink(spec.named, spec.table, Path(str(url.database)), connection.options)
 
 
 def restored(spec: SinkSpec, target: str) -> SinkSpec:
     """The sink where the ledger says that its copy is: a relative path is seen from where it was written."""
-    if spec.sink is not SinkKind.PARQUET:
-        return spec
-    return spec.model_copy(update={"path": str(Path(target).parents[1])})
+    match spec.sink:
+        case SinkKind.PARQUET:
+            return spec.model_copy(update={"path": str(Path(target).parents[1])})
+        case SinkKind.DELTA:
+            return spec.model_copy(update={"path": target})
+        case _:
+            return spec
+
+
+def require_extra(module: str, extra: str) -> None:
+    """Check that a library which comes with an extra is installed; it is not imported.
+
+    Raises:
+        SetupRefused: it is not.
+    """
+    if find_spec(module) is None:
+        raise SetupRefused(
+            "extra_missing", f"{module} is not installed", way_out=f"pip install 'dp-spark[{extra}]'"
+        )
 
 
 def _path(spec: SinkSpec) -> str:

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from dp_spark.errors import LedgerRefused
 from dp_spark.frames.rows import Rows, SparkSource
-from dp_spark.publish import Part, local_root, open_sink
+from dp_spark.publish import Part, local_path, open_sink
 from dp_spark.publish.survey_tables import WAVE
 from dp_spark.release.ledger import Ledger, WaveAsked, WaveId, source_name
 from dp_spark.release.places import open_ledger
@@ -121,8 +121,8 @@ def _require_sinks(run: WaveRun) -> None:
             open_sink(sink.beside(name), run.reach).require_free(
                 Part(WAVE, run.wave_id.wave), release_id_of(run.wave_id), schema
             )
-        if sink.path is not None:
-            run.rows.require_apart(sink.path, local_root(sink.path))
+        if sink.path is not None and (root := local_path(sink.path)) is not None:
+            run.rows.require_apart(sink.path, root)
 
 
 def _no_spark() -> SparkSession:
