@@ -1,14 +1,16 @@
 """Databases that connections of a profile name: how they are opened, and how their failures are told."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from dp_spark.errors import SetupRefused
-from dp_spark.release.profile import Connection
+from dp_spark.release.profile import FILES, Connection
 from dp_spark.release.secret import read_secret
 
 CONNECT_SECONDS, LOCK_SECONDS, STATEMENT_MINUTES = 30, 60, 10
@@ -18,6 +20,7 @@ _LIMITS = (
     f"SET LOCAL statement_timeout = '{STATEMENT_MINUTES}min'; "
     f"SET LOCAL idle_in_transaction_session_timeout = '{LOCK_SECONDS}s'"
 )
+_CATALOGS = ("http", "https")
 _PSYCOPG = {
     "connect_timeout": CONNECT_SECONDS,
     "application_name": "dp_spark",
@@ -70,6 +73,29 @@ def engine_of(name: str, connection: Connection) -> sa.Engine:
     return engine
 
 
+def require_reachable(name: str, connection: Connection) -> None:
+    """Check that a database answers, or that its file can be written; a catalog on the web is not asked.
+
+    Raises:
+        SetupRefused: it does not, its driver is not installed, or its password cannot be read.
+    """
+    url = sa.make_url(connection.url)
+    if url.get_backend_name() in _CATALOGS:
+        return
+    if url.get_backend_name() in FILES:
+        file = Path(str(url.database))
+        place = next(each for each in (file, *file.parents) if each.exists())
+        if not os.access(place, os.W_OK) or (place != file and not place.is_dir()):
+            raise _unreachable(name, f"{place} is not for this user to write")
+        return
+    engine = engine_of(name, connection)
+    try:
+        with transaction(engine) as opened:
+            opened.execute(sa.select(1))
+    except failures_of(engine) as failure:
+        raise _unreachable(name, reason_of(failure)) from None
+
+
 def is_postgres(engine: sa.Engine) -> bool:
     """Whether the server is PostgreSQL itself, and no relative of it."""
     return engine.dialect.name == "postgresql"
@@ -96,6 +122,15 @@ def reason_of(failure: Exception) -> str:
     if state:
         return f"{_REASONS.get(state, 'the database refused a statement')} (SQLSTATE {state})"
     return f"there is no answer ({type(original).__name__})"
+
+
+def _unreachable(name: str, why: str) -> SetupRefused:
+    return SetupRefused(
+        "connection_unreachable",
+        f"connection {name!r} cannot be used: {why}",
+        way_out="check server, network, role and password; a copy that waits for it is charged once, "
+        "and `dp-spark publish` finishes it",
+    )
 
 
 def _no_driver(name: str, driver: str) -> SetupRefused:
