@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from dp_spark.cli.guard import guarded
 from dp_spark.cli.main import app
 from dp_spark.errors import ExitCode
+from dp_spark.release.profile import render_profile
 
 SPEC = """
 release: visits
@@ -241,6 +242,39 @@ def test_doctor_names_what_is_missing_and_is_content_when_nothing_is(
     assert all(finding["fine"] for finding in findings)
     monkeypatch.setenv("JAVA_HOME", str(home))
     assert "lack java" in told("doctor", code=ExitCode.SETUP)
+
+
+def test_doctor_asks_connections_and_shows_no_password(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told("ledger", "init")
+    profile = home / "dp_spark.toml"
+    (home / "file").write_text("")
+    profile.write_text(
+        render_profile()
+        + """
+[connections.fine]
+url = "duckdb:///w.duckdb"
+[connections.web]
+url = "https://catalog.example.org"
+[connections.within]
+url = "duckdb:///file/w.duckdb"
+[connections.dead]
+url = "postgresql+psycopg://u@127.0.0.1:1/d"
+password = "env:WAREHOUSE_PASSWORD"
+[connections.strange]
+url = "snowflake://u@account/d"
+"""
+    )
+    monkeypatch.setenv("WAREHOUSE_PASSWORD", "hunter2-s3cr3t")
+    shown = told("doctor", "--json", code=ExitCode.SETUP)
+    assert "hunter2-s3cr3t" not in shown
+    findings = {each["what"]: each for each in json.loads(shown.splitlines()[0])}
+    fine = {
+        name: findings[f"connection {name}"]["fine"] for name in ("fine", "web", "within", "dead", "strange")
+    }
+    assert fine == {"fine": True, "web": True, "within": False, "dead": False, "strange": False}
+    assert "there is no answer (OperationalError)" in findings["connection dead"]["seen"]
+    monkeypatch.delenv("WAREHOUSE_PASSWORD")
+    assert "WAREHOUSE_PASSWORD is not set" in told("doctor", code=ExitCode.SETUP)
 
 
 def test_the_ledger_is_shown_told_and_checked(home: Path) -> None:

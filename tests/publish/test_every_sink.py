@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from sink_delta import DeltaWorld
+from sink_duckdb import DuckDbWorld
 from sink_parquet import ParquetWorld
+from sink_postgres import PostgresWorld
 from sink_table import TableWorld
 from sink_worlds import (
     COMMENT,
@@ -39,6 +41,8 @@ WORLDS: dict[str, type[SinkWorld]] = {
     "parquet": ParquetWorld,
     "delta": DeltaWorld,
     "table": TableWorld,
+    "postgres": PostgresWorld,
+    "duckdb": DuckDbWorld,
 }
 # Kinds that do not keep the whole contract yet.
 UNFINISHED: set[str] = set()
