@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from sink_delta import DeltaWorld
+from sink_iceberg import IcebergWorld
 from sink_parquet import ParquetWorld
 from sink_worlds import (
     COMMENT,
@@ -37,9 +38,17 @@ from dp_spark.publish import Edition, Part
 WORLDS: dict[str, type[SinkWorld]] = {
     "parquet": ParquetWorld,
     "delta": DeltaWorld,
+    "iceberg": IcebergWorld,
 }
 # Kinds that do not keep the whole contract yet.
 UNFINISHED = {"parquet"}
+PRELOADED = [
+    "dp_spark.publish.iceberg",
+    "dp_spark.publish.delta",
+    "pyiceberg.catalog.sql",
+    "pandas",
+    "pytest",
+]
 RACED, REVISED = 4, 8  # parts, and revisions of one
 
 
@@ -54,11 +63,11 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> SinkWorld:
 
 @pytest.fixture
 def process(world: SinkWorld) -> "type[ForkServerProcess]":
-    """Starts processes that share nothing with this one, and have the package imported already."""
+    """Starts processes that share nothing with this one, and have imported already what sinks need."""
     if not world.has_processes:
         pytest.skip("other processes do not reach it")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["dp_spark.publish", "pandas", "pytest"])
+    context.set_forkserver_preload(PRELOADED)
     return context.Process
 
 
