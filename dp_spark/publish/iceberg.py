@@ -64,18 +64,20 @@ class IcebergSink:
         table: its name, behind that of its namespace and a dot.
 
     Raises:
-        PublishRefused: it has no namespace.
+        PublishRefused: it has no namespace that the catalog can hold.
     """
 
     catalog: IcebergCatalog
     table: str
 
     def __post_init__(self) -> None:
-        if "." not in self.table:
+        levels = self.table.count(".")
+        if levels == 0 or (self.catalog.is_sql and levels > 1):
             raise PublishRefused(
-                "table_without_namespace",
-                f"table = {self.table!r}: a table of an Iceberg catalog lies in a namespace",
-                way_out=f"write table: NAMESPACE.{self.table}",
+                "table_namespace",
+                f"table = {self.table!r}: a table of an Iceberg catalog lies in a namespace, and in "
+                "one of one name if a database holds the catalog",
+                way_out=f"write table: NAMESPACE.{self.table.rpartition('.')[2]}",
             )
 
     @property
