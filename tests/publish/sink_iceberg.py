@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import pyarrow as pa
 import pytest
-from sink_worlds import Boundary, die_in, in_the_way
+from sink_worlds import Boundary, die_in, file_instead
 
 from dp_spark.publish import Part, Reach, Sink, open_sink
 from dp_spark.release.profile import Connection
@@ -76,7 +76,7 @@ class IcebergWorld:
             catalog.create_table_if_not_exists(TABLE, table.schema).append(table)
 
     def down(self) -> AbstractContextManager[None]:
-        return in_the_way(self.database, as_directory=True)
+        return file_instead(self.database, as_directory=True)
 
     def die_at(self, boundary: str) -> None:
         from pyiceberg.catalog.sql import SqlCatalog

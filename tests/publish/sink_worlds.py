@@ -224,11 +224,12 @@ def publish_revisions(world: SinkWorld, editions: Sequence[Edition], pause: floa
 
 
 @contextmanager
-def in_the_way(path: Path, *, as_directory: bool = False) -> Iterator[None]:
-    """An empty file, or a directory, stands at `path` meanwhile."""
+def file_instead(path: Path, *, as_directory: bool = False) -> Iterator[None]:
+    """An empty file stands at `path` meanwhile, or a directory if a file was there or it is asked for."""
     away = path.with_name(f"{path.name}.away")
     if path.exists():
         path.rename(away)
+    as_directory = as_directory or away.is_file()
     path.mkdir() if as_directory else path.touch()
     try:
         yield
