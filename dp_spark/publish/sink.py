@@ -160,8 +160,8 @@ def occupied(at: str, holds: str) -> PublishRefused:
         "period_occupied",
         f"{at} holds {holds}; a period or wave that is published is not replaced",
         way_out="a release or survey of another name needs a table of its own. If the ledger was restored "
-        "from a backup, leave what is there: it was charged, and a second one would show other noise. Else move it "
-        "away and run it again",
+        "from a backup, leave what is there: it was charged, and a second one would show other noise. Else "
+        "move it away and run it again",
     )
 
 
