@@ -12,7 +12,6 @@ from dp_spark.frames.text import normal_texts
 
 GROUP, CELL, TEXT = "group", "cell", "text"
 NO_GROUP = -1
-_NULL = -1  # as the index of a text: the last of them, if one more is added
 
 
 class GroupNumbers:
@@ -43,29 +42,27 @@ class GroupNumbers:
 
     def of(self, columns: Sequence["pa.Array[Any]"]) -> NDArray[np.int32]:
         """The number of each row's group, or NO_GROUP, shape (rows,); one column of texts for each part."""
-        distinct, rows = zip(*map(_distinct, columns), strict=True)
-        places = [_places(texts, listed) for texts, listed in zip(distinct, self._listed, strict=True)]
-        if len(columns) == 1:  # only texts that differ are looked up
-            of_text: NDArray[np.int32] = np.append(self._found(places), np.int32(NO_GROUP))[rows[0]]
-            return of_text
-        found = self._found([np.append(place, -1)[row] for place, row in zip(places, rows, strict=True)])
+        places = [_places(texts, listed) for texts, listed in zip(columns, self._listed, strict=True)]
+        found = self._found(places)
         if self._unlisted != NO_GROUP:
-            for row in rows:
-                found[row == _NULL] = NO_GROUP
+            for texts in columns:
+                if texts.null_count:
+                    found[texts.is_null().to_numpy(zero_copy_only=False)] = NO_GROUP
         return found
 
-    def _found(self, places: Sequence[NDArray[np.int64]]) -> NDArray[np.int32]:
+    def _found(self, places: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
         """The number of each group, (rows,) places of its parts among the listed texts, -1 for none."""
-        number = np.zeros(len(places[0]), dtype=np.int64)
-        known = np.ones(len(number), dtype=bool)
-        for place, listed, prefixes in zip(places, self._listed, self._prefixes, strict=True):
+        known = np.ones(len(places[0]), dtype=bool)
+        number: NDArray[np.integer[Any]] = places[0]
+        for i, (place, listed, prefixes) in enumerate(zip(places, self._listed, self._prefixes, strict=True)):
             known &= place >= 0
-            number = number * len(listed) + place
+            number = number.astype(np.int64) * len(listed) + place if i else place
             if prefixes is not None:
                 code, number = number, np.minimum(np.searchsorted(prefixes, number), len(prefixes) - 1)
                 known &= prefixes[number] == code
-        number[~known] = 0
-        return np.where(known, self._order[number], self._unlisted)
+        found: NDArray[np.int32] = self._order[number if known.all() else np.where(known, number, 0)]
+        found[~known] = self._unlisted
+        return found
 
 
 def numbered(
@@ -91,13 +88,16 @@ def numbered(
         yield whole.filter(pa.array(group != NO_GROUP))
 
 
-def _distinct(column: "pa.Array[Any]") -> "tuple[pa.Array[Any], NDArray[np.int32]]":
-    """The texts that differ, and which of them each row has, _NULL for none."""
-    coded: Any = column.dictionary_encode()
-    return coded.dictionary, coded.indices.fill_null(_NULL).to_numpy()
-
-
-def _places(texts: "pa.Array[Any]", listed: "pa.Array[Any]") -> NDArray[np.int64]:
-    """Where each text stands among `listed`, -1 for none."""
-    found: Any = pc.index_in(normal_texts(texts), value_set=listed)
-    return found.fill_null(-1).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+def _places(texts: "pa.Array[Any]", listed: "pa.Array[Any]") -> NDArray[np.int32]:
+    """Where each text stands among `listed`, which are in NFC, -1 for none."""
+    found: Any = pc.index_in(texts, value_set=listed)
+    if not found.null_count:
+        return found.to_numpy()  # type: ignore[no-any-return]
+    # Only texts that are not found as they stand can be listed in another spelling.
+    absent = found.is_null()
+    places: NDArray[np.int32] = found.fill_null(-1).to_numpy().copy()
+    coded: Any = texts.filter(absent).dictionary_encode()
+    again: Any = pc.index_in(normal_texts(coded.dictionary), value_set=listed)
+    of_text = np.append(again.fill_null(-1).to_numpy(), np.int32(-1))
+    places[absent.to_numpy(zero_copy_only=False)] = of_text[coded.indices.fill_null(-1).to_numpy()]
+    return places
