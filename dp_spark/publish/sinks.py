@@ -67,6 +67,8 @@ def open_sink(spec: SinkSpec, reach: Reach) -> Sink:
             return DeltaSink(located(_path(spec)))
         case SinkKind.SQL:
             return _database_table(spec, reach)
+        case SinkKind.ICEBERG:
+            return _iceberg(spec, reach)
         case _:
             raise NotImplementedError(spec.sink)
 
@@ -89,6 +91,19 @@ def _database_table(spec: SinkSpec, reach: Reach) -> Sink:
     from dp_spark.publish.duckdb import DuckDbSink
 
     return DuckDbSink(spec.named, spec.table, Path(str(url.database)), connection.options)
+
+
+def _iceberg(spec: SinkSpec, reach: Reach) -> Sink:
+    assert spec.connection is not None  # the kinds that need one have one
+    assert spec.table is not None
+    connection = reach.connection(spec.connection)
+    require_extra("pyiceberg", "iceberg")
+    if connection.url.startswith("postgresql"):
+        require_extra("psycopg", "postgres")
+    from dp_spark.publish.iceberg import IcebergSink
+    from dp_spark.publish.iceberg_catalog import IcebergCatalog
+
+    return IcebergSink(IcebergCatalog(spec.connection, connection), spec.table)
 
 
 def restored(spec: SinkSpec, target: str) -> SinkSpec:

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 import pyarrow as pa
 import pytest
-from sink_worlds import Boundary, die_in, file_instead
+from sink_worlds import Boundary, die_in, in_the_way
 
 from dp_spark.publish import Part, Reach, Sink, open_sink
 from dp_spark.release.spec import SinkSpec
@@ -63,7 +63,7 @@ class DeltaWorld:
         write_deltalake(self.root, table, mode="append", partition_by=["period_start"])
 
     def down(self) -> AbstractContextManager[None]:
-        return file_instead(self.root)
+        return in_the_way(self.root)
 
     def die_at(self, boundary: str) -> None:
         import deltalake

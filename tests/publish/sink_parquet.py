@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from sink_worlds import Boundary, die_in, file_instead
+from sink_worlds import Boundary, die_in, in_the_way
 
 from dp_spark.publish import Part, Reach, Sink, open_sink
 from dp_spark.release.spec import SinkSpec
@@ -71,7 +71,7 @@ class ParquetWorld:
         )
 
     def down(self) -> AbstractContextManager[None]:
-        return file_instead(self.root)
+        return in_the_way(self.root)
 
     def die_at(self, boundary: str) -> None:
         die_in(os, "rename", before=boundary == "before the rename")

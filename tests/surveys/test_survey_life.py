@@ -141,6 +141,20 @@ def test_published_directories_hold_one_file_and_nothing_lies_beside_them(life: 
     assert found == [f"{table}/wave={WAVE}/part-0.parquet" for table in ("estimates", "reports")]
 
 
+def test_both_tables_go_to_a_lake_too(world: World) -> None:
+    from deltalake import DeltaTable
+
+    spec = parse_survey(SPEC.replace("sink: parquet", "sink: delta"))
+    world.open(spec=spec)
+    world.randomize(spec=spec)
+    world.close(spec=spec)
+    for _ in range(2):
+        world.estimate(spec=spec)
+        tables = {name: DeltaTable(f"out/work/{name}") for name in ("reports", "estimates")}
+        assert [table.version() for table in tables.values()] == [0, 0]
+    assert set(tables["estimates"].to_pyarrow_table()["wave"].to_pylist()) == {WAVE}
+
+
 def test_after_the_close_neither_key_nor_reports_of_persons_are_there(life: Life) -> None:
     database = Path(life.world.profile.ledger_url.removeprefix("sqlite:///"))
     stored = b"".join(path.read_bytes() for path in database.parent.glob(f"{database.name}*"))
