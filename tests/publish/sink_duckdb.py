@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import duckdb
 import pyarrow as pa
 import pytest
-from sink_worlds import Boundary, die_in, file_instead
+from sink_worlds import Boundary, die_in, in_the_way
 
 from dp_spark.publish import Part, Reach, Sink, open_sink
 from dp_spark.release.profile import Connection
@@ -58,7 +58,7 @@ class DuckDbWorld:
 
     def state(self) -> object:
         """All rows, those with the moment of publishing among them, and all definitions."""
-        if not self.file.is_file() or self.file.stat().st_size == 0:
+        if not self.file.is_file():
             return None
         with self._read() as connection:
             told: list[Any] = connection.execute("SELECT sql, comment FROM duckdb_tables()").fetchall()
@@ -73,7 +73,7 @@ class DuckDbWorld:
             connection.execute("INSERT INTO flights SELECT * FROM theirs")
 
     def down(self) -> AbstractContextManager[None]:
-        return file_instead(self.file)
+        return in_the_way(self.file, as_directory=True)
 
     def die_at(self, boundary: str) -> None:
         from dp_spark.publish import duckdb as sink
