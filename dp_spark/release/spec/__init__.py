@@ -4,6 +4,7 @@ from dp_spark.guarantee import Every
 from dp_spark.release.spec.binned import MAX_RANKS, BinnedQuerySpec, DistinctQuerySpec
 from dp_spark.release.spec.columns import (
     GROUPING_COLUMN,
+    METRIC_COLUMN,
     PERIOD_COLUMN,
     RELEASE_COLUMN,
     REVISION_COLUMN,
@@ -53,6 +54,7 @@ __all__ = [
     "MAX_BINS",
     "MAX_GROUP_KEYS",
     "MAX_RANKS",
+    "METRIC_COLUMN",
     "PERIOD_COLUMN",
     "RELEASE_COLUMN",
     "REVISION_COLUMN",
