@@ -172,6 +172,8 @@ def test_what_runs_in_workers_loads_no_plan() -> None:
     """Some 40 MB for each of them, and the time to read it."""
     worked = "import dp_spark.frames.packing, dp_spark.frames.survey_reports, dp_spark.frames.numbering"
     assert not imports(worked, "pyspark", "pydantic", "dp_spark.release")
+    decoding = "import dp_spark.frames.group_shares, dp_spark.uldp.block_mechanism"
+    assert not imports(decoding, "pyspark", "pandas", "pydantic", "sqlalchemy", "dp_spark.release")
 
 
 def test_a_release_is_said_and_planned_without_spark() -> None:

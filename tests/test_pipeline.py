@@ -167,6 +167,7 @@ def test_another_spec_under_the_same_id_is_refused(world: World, spark: SparkSes
     with pytest.raises(LedgerRefused) as refusal:
         world.run(no_spark, spec=parse_spec(SPEC.replace("upper: 50", "upper: 60")))
     assert (refusal.value.code, world.spent) == ("other_spec", 1)
+    assert refusal.value.message.endswith("upper: 60 instead of 50")
 
 
 @pytest.mark.parametrize(
@@ -527,3 +528,31 @@ def test_an_input_that_went_away_after_the_charge_does_not_claim_that_nothing_wa
     assert (world.spent, world.state("2024-03-01")) == (1, ReleaseState.READING)
     rows.write_bytes(whole)
     assert world.run(lambda: spark).charged is None
+
+
+def test_a_period_that_is_not_over_or_not_ready_is_refused_before_the_charge(world: World) -> None:
+    ready = parse_spec(SPEC + 'ready: {exists: "in/{key}.done"}\n')
+    for key, spec, code in (
+        ("2999-01-01", None, "period_not_over"),
+        ("2024-03-01", ready, "input_not_ready"),
+    ):
+        with pytest.raises(InputRefused) as refusal:
+            world.run(no_spark, key, spec)
+        assert refusal.value.code == code
+    assert world.spent == 0
+
+
+def test_a_release_that_was_charged_for_does_not_ask_again_whether_it_is_ready(
+    world: World, spark: SparkSession
+) -> None:
+    ready = parse_spec(SPEC + 'ready: {exists: "in/{key}.done"}\n')
+    (world.home / "in" / "2024-03-01.done").mkdir()
+
+    def killed(step: Step) -> None:
+        if step is Step.READ:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        world.run(lambda: spark, spec=ready, observe=killed)
+    (world.home / "in" / "2024-03-01.done").rmdir()
+    assert world.run(lambda: spark, spec=ready).charged is None

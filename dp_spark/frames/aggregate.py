@@ -9,12 +9,13 @@ from dp_spark.frames.coding import coding_of
 from dp_spark.frames.columns import key_texts, read_column, short, unit_columns
 from dp_spark.frames.expressions import with_derived
 from dp_spark.frames.layout import EXCESS, PLACE, Layout
+from dp_spark.frames.names import quoted
 from dp_spark.frames.needed import layout_of
 from dp_spark.frames.numbering import GroupNumbers
 from dp_spark.frames.packing import BUCKET, BUCKETS_AT_MOST, Packing, packed
 from dp_spark.frames.partition import partition_totals
+from dp_spark.frames.period import in_period
 from dp_spark.frames.row_units import row_unit_sums
-from dp_spark.frames.sources import in_period, quoted
 from dp_spark.frames.wide import BUCKET_OF_PLACES, PACKED_SCHEMA, added_sums, is_wide
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import ReleasePlan

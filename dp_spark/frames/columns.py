@@ -7,7 +7,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from dp_spark.frames.coding import Form, Source
-from dp_spark.frames.sources import day_of, quoted
+from dp_spark.frames.names import quoted
+from dp_spark.frames.period import day_of
 from dp_spark.queries import ClampedColumn, Edges
 from dp_spark.release.spec import ReleaseSpec
 

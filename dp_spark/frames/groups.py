@@ -7,7 +7,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from dp_spark.errors import InputRefused
 from dp_spark.frames.collect import to_arrow
-from dp_spark.frames.sources import check_table_columns, day_of, quoted
+from dp_spark.frames.column_checks import check_table_columns
+from dp_spark.frames.names import quoted
+from dp_spark.frames.period import day_of
 from dp_spark.release.group_keys import Keys
 from dp_spark.release.listing import checked_keys
 from dp_spark.release.period import PeriodWindow

@@ -1,20 +1,23 @@
 """Where the rows of a run are: the input of its spec, or a frame that somebody gives."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.errors import InputRefused, PublishRefused, Refusal
 from dp_spark.frames.session import pinned, require_one_machine
-from dp_spark.frames.sources import open_source
+from dp_spark.frames.source_iceberg import Within
+from dp_spark.frames.sources import open_source, source_version
 from dp_spark.release.ledger import source_name
-from dp_spark.release.spec import FrameInput, InputSpec
+from dp_spark.release.profile import Connection
+from dp_spark.release.source_version import SourceVersion
+from dp_spark.release.spec import FrameInput, InputFormat, InputSpec
 
 SparkSource = Callable[[], SparkSession]
 T = TypeVar("T")
@@ -30,6 +33,9 @@ class Rows:
         spark: gives the session; not asked where there is a frame, which has its own.
         frame: the rows themselves.
         one_machine: whether the ledger is a file, and Spark has to run on this machine alone.
+        connections: of the profile, by name.
+        version: of an input that has versions; None is the newest.
+        within: the only rows that are asked for, where others can be left unread.
 
     Raises:
         InputRefused: at once, if they would be in both places; by `require`, if in neither.
@@ -40,6 +46,9 @@ class Rows:
     spark: SparkSource
     frame: DataFrame | None
     one_machine: bool
+    connections: Mapping[str, Connection] = field(default_factory=dict)
+    version: SourceVersion | None = None
+    within: Within | None = None
 
     def __post_init__(self) -> None:
         if self.frame is not None and isinstance(self.input, InputSpec):
@@ -56,7 +65,7 @@ class Rows:
                 "input_missing",
                 f"the spec of {self.whose} has no input, and no frame was given",
                 way_out="add `input: {format: parquet, path: PATH}` to the spec, or give the rows as a "
-                "frame, in a notebook: Release.read(SPEC).run(spark, frame, key=KEY)",
+                "frame, of a release in a notebook: Release.read(SPEC).run(spark, frame, key=KEY)",
             )
 
     def require_no_stream(self, frame: DataFrame) -> None:
@@ -64,8 +73,8 @@ class Rows:
         if frame.isStreaming:
             raise InputRefused(
                 "input_streams",
-                "the frame is a stream, and the rows of a release are read as they are at one time",
-                way_out="write the rows of the period to a table and give a frame of that",
+                "the frame is a stream, and its rows are to be read as they are at one time",
+                way_out="write its rows to a table and give a frame of that",
             )
 
     def session(self) -> SparkSession:
@@ -89,7 +98,27 @@ class Rows:
         if self.frame is not None:
             return self.frame
         assert isinstance(self.input, InputSpec)
-        return open_source(session, self.input)
+        return open_source(
+            session,
+            self.input,
+            connections=self.connections,
+            version=self.version,
+            within=self.within,
+        )
+
+    def at_newest(self) -> Self:
+        """The rows of the version that the spec names, else of the newest: whatever is written meanwhile.
+
+        Raises:
+            InputRefused: there is no such table, or no such version of it.
+        """
+        if self.frame is not None or not isinstance(self.input, InputSpec):
+            return self
+        return replace(self, version=source_version(self.input, self.connections))
+
+    def at(self, version: str | None) -> Self:
+        """The rows of the version that the ledger has; None where they have no versions."""
+        return replace(self, version=None if version is None else SourceVersion.parse(version))
 
     def on_spark(self, action: Callable[[], T]) -> T:
         """The action's result; a failure keeps its class and loses its text, which may quote a row."""
@@ -125,12 +154,13 @@ class Rows:
                 return set()
             path = self.input.path
             return set() if path is None else {Path(os.path.realpath(path.removeprefix("file:")))}
-        try:
-            names = self.frame.inputFiles()
-        except Exception:  # noqa: BLE001  # a frame that cannot be looked at is refused with its columns
-            return set()
-        files = (Path(os.path.realpath(unquote(name[5:]))) for name in names if name.startswith("file:"))
-        return {_above_partitions(file.parent) for file in files}
+        return _directories(self.frame)
+
+    def below(self) -> frozenset[str]:
+        """Local directories that hold a table of Spark's catalog, also through a view; asks Spark."""
+        if not isinstance(self.input, InputSpec) or self.input.format is not InputFormat.TABLE:
+            return frozenset()
+        return frozenset(map(str, _directories(self.opened(self.session()))))
 
     def require_apart(self, path: str, root: Path) -> None:
         """Refuse a sink whose `path`, that leads to `root`, lies within the rows or holds them.
@@ -145,6 +175,16 @@ class Rows:
                 f"publish path {path!r} and the input, {read!r}, lie within each other",
                 way_out="publish to a directory of its own (a link between the two does not make it one)",
             )
+
+
+def _directories(frame: DataFrame) -> set[Path]:
+    """Local directories of the frame's files, as far as Spark tells."""
+    try:
+        names = frame.inputFiles()
+    except Exception:  # noqa: BLE001  # a frame that cannot be looked at is refused with its columns
+        return set()
+    files = (Path(os.path.realpath(unquote(name[5:]))) for name in names if name.startswith("file:"))
+    return {_above_partitions(file.parent) for file in files}
 
 
 def _above_partitions(directory: Path) -> Path:

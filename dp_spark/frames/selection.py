@@ -23,10 +23,10 @@ from dp_spark.frames.collect import to_arrow
 from dp_spark.frames.columns import key_texts, short, unit_columns
 from dp_spark.frames.identity import identities
 from dp_spark.frames.layout import EXCESS
+from dp_spark.frames.names import quoted
 from dp_spark.frames.numbering import GROUP
 from dp_spark.frames.packing import BUCKET, Packing, packed
 from dp_spark.frames.partition import Buckets
-from dp_spark.frames.sources import quoted
 from dp_spark.frames.text import normal_texts
 from dp_spark.noise import derive_key, encode_label, words
 from dp_spark.queries import Bounds

@@ -102,7 +102,7 @@ def refuse_unknown_engine(spark: SparkSession) -> None:
             raise SetupRefused(
                 "unknown_engine",
                 f"{key} is set: an accelerated engine may bound or add differently from Spark's own",
-                way_out=f"run private releases in a session without {key}",
+                way_out=f"run releases and surveys in a session without {key}",
             )
 
 

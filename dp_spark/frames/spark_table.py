@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from dp_spark.frames.collect import to_arrow
+from dp_spark.frames.names import quoted
 from dp_spark.frames.session import held, pinned
-from dp_spark.frames.sources import quoted
 
 _SETTINGS = {
     # An overwrite replaces the parts that it has rows of, and no other.

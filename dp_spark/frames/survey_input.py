@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from dp_spark.errors import InputRefused
-from dp_spark.frames.sources import KEY_TYPES, PERIOD_TYPES, VALUE_TYPES, Kinds, column_problem
+from dp_spark.frames.column_checks import KEY_TYPES, PERIOD_TYPES, VALUE_TYPES, Kinds, column_problem
 from dp_spark.release.spec import InputFormat, SurveySpec
 
 _ANSWER_TYPES: Kinds = (*VALUE_TYPES, T.DateType, T.BooleanType)

@@ -3,7 +3,7 @@
 import os
 
 from dp_spark.errors import SpecRefused
-from dp_spark.notebook.words import Number, R
+from dp_spark.notebook.words import Listed, Number, R
 
 
 def reading(
@@ -28,6 +28,11 @@ def period(release: R, column: str, *, every: str, timezone: str = "UTC") -> R:
         timezone: IANA name; whose midnight ends a day, for timestamps.
     """
     return release._with("period", {"column": column, "every": every, "timezone": timezone})
+
+
+def ready(release: R, *, exists: str | os.PathLike[str] | Listed) -> R:
+    """Refuse to charge for a period before these paths exist; `{key}` in one is the key of the period."""
+    return release._with("ready", {"exists": exists})
 
 
 def where(release: R, sql: str) -> R:

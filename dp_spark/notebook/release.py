@@ -110,6 +110,7 @@ class Release:
 
     reading = choosing.reading
     period = choosing.period
+    ready = choosing.ready
     where = choosing.where
     derived = choosing.derived
 

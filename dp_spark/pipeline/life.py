@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 
 from dp_spark.errors import LedgerRefused
 from dp_spark.frames.rows import Rows, SparkSource
+from dp_spark.frames.source_iceberg import Within
 from dp_spark.pipeline.publishing import check, keep_only, publish, restore, result_of, seal
 from dp_spark.pipeline.reserving import reserved
 from dp_spark.pipeline.run import Asked, Observer, Run
@@ -137,7 +138,14 @@ def publish_held(
     assert claim.artefact is not None  # what is held is staged
     plan = plan_from_bytes(claim.plan_bytes, claim.tables)
     window = period_window(plan.spec.period, release.period_key)
-    rows = Rows(plan.spec.input, str(release), spark, None, one_machine=ledger.one_machine)
+    rows = Rows(
+        plan.spec.input,
+        str(release),
+        spark,
+        None,
+        one_machine=ledger.one_machine,
+        connections=profile.connections,
+    )
     return _published(Run(ledger, claim, plan, window, profile, rows, observe), claim.artefact)
 
 
@@ -152,7 +160,15 @@ def _asked(
 ) -> Asked:
     window = period_window(spec.period, key)
     ledger = open_ledger(profile)
-    rows = Rows(spec.input, f"release {spec.release!r}", spark, frame, one_machine=ledger.one_machine)
+    rows = Rows(
+        spec.input,
+        f"release {spec.release!r}",
+        spark,
+        frame,
+        one_machine=ledger.one_machine,
+        connections=profile.connections,
+        within=None if spec.period is None else Within(spec.period.column, window),
+    )
     first = ReleaseId(spec.budget.population, spec.release, key)
     release = ledger.current_revision(first) if revise is None else ledger.revision_for(first, revise)
     return Asked(ledger, release, spec, revise, window, profile, rows, observe)
@@ -162,7 +178,8 @@ def _reserved(asked: Asked) -> Run:
     """The run of a release that is charged for, by now or by the attempt that it continues."""
     claim = reserved(asked)
     plan = plan_from_bytes(claim.plan_bytes, claim.tables)
-    return Run(asked.ledger, claim, plan, asked.window, asked.profile, asked.rows, asked.observe)
+    rows = asked.rows.at(claim.source_version)
+    return Run(asked.ledger, claim, plan, asked.window, asked.profile, rows, asked.observe)
 
 
 def _published(run: Run, artefact: StoredFile) -> RunResult:

@@ -121,4 +121,5 @@ def result_of(run: Run, table: pa.Table) -> RunResult:
         table=table,
         warning=warning_of(run.ledger.budget(record.release_id.population)),
         head=None if head is None else str(head),
+        source_version=record.source_version,
     )

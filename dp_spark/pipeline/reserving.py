@@ -4,12 +4,13 @@ from dataclasses import replace
 
 from dp_spark.errors import InputRefused
 from dp_spark.frames.aggregate import exact_totals
+from dp_spark.frames.column_checks import check_columns
 from dp_spark.frames.expressions import reads_moments
 from dp_spark.frames.groups import table_keys
 from dp_spark.frames.rows import Rows
 from dp_spark.frames.selection import selected_groups
 from dp_spark.frames.session import TIME_ZONE
-from dp_spark.frames.sources import check_columns
+from dp_spark.pipeline.readiness import require_over, require_ready
 from dp_spark.pipeline.run import Asked, Step, reach_of
 from dp_spark.publish import (
     Part,
@@ -24,11 +25,12 @@ from dp_spark.release.ledger import (
     Reservation,
     noise_of,
     require_same_protection,
+    utc_now,
 )
 from dp_spark.release.listing import with_listed_files
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import ReleasePlan
-from dp_spark.release.spec import ReleaseSpec
+from dp_spark.release.spec import ReleaseSpec, canonical_document
 from dp_spark.release.stored import plan_to_bytes
 
 
@@ -37,12 +39,14 @@ def reserved(asked: Asked) -> Claim:
     ledger, release, spec, rows = asked.ledger, asked.release, asked.spec, asked.rows
     if ledger.find(release) is not None:
         asked.observe(Step.RESUME)
-        return ledger.resume(release, Known(spec.digest, asked.revise))
+        return ledger.resume(release, Known(spec.digest, asked.revise, canonical_document(spec)))
     asked.observe(Step.PLAN)
     # Refusals first, before Spark starts and anything is charged; `reserve` decides.
     account = ledger.budget(release.population)
     require_same_protection(account, spec.unit.protected, spec.neighbours)
     rows.require()
+    require_over(spec, asked.window, utc_now())
+    require_ready(spec, release.period_key)
     private = ledger.sources() | rows.private()
     plan = with_listed_files(plan_for(account, spec), private)
     _require_sinks(asked, plan)
@@ -62,11 +66,13 @@ def reserved(asked: Asked) -> Claim:
     )
     ledger.require_admitted(wanted)
     asked.observe(Step.START)
+    rows = rows.at_newest()
     plan = _with_listed_table(plan, asked.window, rows, private)
     _require_input(plan, asked.window, rows)
     asked.observe(Step.RESERVE)
     # The groups are those that were read now, whatever their file or table becomes.
-    return ledger.reserve(replace(wanted, plan_bytes=plan_to_bytes(plan)))
+    version = None if rows.version is None else str(rows.version)
+    return ledger.reserve(replace(wanted, plan_bytes=plan_to_bytes(plan), source_version=version))
 
 
 def _with_listed_table(
@@ -77,7 +83,7 @@ def _with_listed_table(
         return plan
     session = rows.session()
     with rows.pinned():
-        return replace(plan, listed=table_keys(session, plan.spec, window, private))
+        return replace(plan, listed=table_keys(session, plan.spec, window, private | rows.below()))
 
 
 def _require_sinks(asked: Asked, plan: ReleasePlan) -> None:

@@ -7,6 +7,7 @@ digest, and the count of its rows. The names themselves are in the commit's meta
 """
 
 import hashlib
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from dp_spark.errors import Refusal
+from dp_spark.errors import PublishRefused, Refusal
 from dp_spark.publish.columns import change_of, in_columns
 from dp_spark.publish.sink import (
     DIGEST_LABEL,
@@ -33,6 +34,8 @@ from dp_spark.publish.sink import (
 PART_LABEL = "dp_spark.part"
 # Seconds to wait after each commit of somebody else that came between: a minute in all.
 _PAUSES = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+# deltalake 1.6 takes paths for URLs half-way: escapes are decoded, and it aborts on brackets.
+_UNREAD = re.compile(r"[%\\\[\]^|\x00-\x1f\x7f]")
 _ALONE = CommitProperties(max_commit_retries=0)
 
 
@@ -56,9 +59,20 @@ class DeltaSink:
     Attributes:
         root: its local directory, absolute, or its URL in an object store, whose credentials the
             environment holds.
+
+    Raises:
+        PublishRefused: the path holds a character that delta-rs stumbles over.
     """
 
     root: str
+
+    def __post_init__(self) -> None:
+        if unread := _UNREAD.search(self.root):
+            raise PublishRefused(
+                "sink_path",
+                f"path = {self.root!r}: delta-rs does not find a path with {unread[0]!r} again",
+                way_out="publish to a path without it",
+            )
 
     def require_free(self, part: Part, release_id: str, schema: pa.Schema) -> None:
         """As `Sink`."""

@@ -17,7 +17,15 @@ from dp_spark.publish.columns import change_of
 from dp_spark.publish.durable import make_directories, sync_directory, write_new_parquet
 from dp_spark.publish.exchange import alone_in, exchange
 from dp_spark.publish.places import local_path, scheme_of
-from dp_spark.publish.sink import DIGEST_LABEL, RELEASE_LABEL, Edition, Part, is_placed, unreachable
+from dp_spark.publish.sink import (
+    DIGEST_LABEL,
+    RELEASE_LABEL,
+    Edition,
+    Part,
+    is_edition,
+    is_placed,
+    unreachable,
+)
 
 FILE_NAME = "part-0.parquet"
 _TRIES = 100  # to make, or to place, what other publishers remove or place meanwhile
@@ -47,6 +55,14 @@ class ParquetSink:
             target = _within(home, part)
             if not is_placed(_standing(target), release_id, None, at=str(target)):
                 _require_columns(home, part, schema)
+
+    def holds(self, part: Part, release_id: str, digest: str) -> bool:
+        """As `Sink`."""
+        home = local_root(self.root)
+        try:
+            return is_edition(_standing(_within(home, part)), release_id, digest)
+        except OSError as error:
+            raise _unwritable(home, error) from None
 
     def publish(self, edition: Edition) -> str:
         """As `Sink`; the path of the file."""

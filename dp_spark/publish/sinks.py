@@ -6,14 +6,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
+import sqlalchemy as sa
+
 from dp_spark.errors import SetupRefused
 from dp_spark.publish.catalog import CatalogSink, CatalogTable
 from dp_spark.publish.parquet import ParquetSink
 from dp_spark.publish.places import located
 from dp_spark.publish.sink import Sink
-from dp_spark.release.problems import nearest
+from dp_spark.publish.sql import SqlSink
+from dp_spark.release.connecting import connection_named
 from dp_spark.release.profile import Connection
 from dp_spark.release.spec import SinkKind, SinkSpec
+from dp_spark.release.warehouse import engine_of
 
 SparkTable: TypeAlias = Callable[[str], CatalogTable]
 
@@ -36,15 +40,7 @@ class Reach:
         Raises:
             SetupRefused: the profile has none.
         """
-        if name in self.connections:
-            return self.connections[name]
-        guess = nearest(name, self.connections)
-        raise SetupRefused(
-            "connection_unknown",
-            f"connection = {name!r}: the profile has no such connection"
-            + (f"; did you mean {guess!r}?" if guess else f" ({len(self.connections)} others)"),
-            way_out=f"add [connections.{name}] with its url to the profile, or name one that is there",
-        )
+        return connection_named(name, self.connections)
 
 
 def open_sink(spec: SinkSpec, reach: Reach) -> Sink:
@@ -65,8 +61,45 @@ def open_sink(spec: SinkSpec, reach: Reach) -> Sink:
         case SinkKind.TABLE:
             assert spec.table is not None  # the kinds that need one have one
             return CatalogSink(reach.spark_table(spec.table))
+        case SinkKind.SQL:
+            return _database_table(spec, reach)
+        case SinkKind.ICEBERG:
+            return _iceberg(spec, reach)
         case _:
             raise NotImplementedError(spec.sink)
+
+
+def _database_table(spec: SinkSpec, reach: Reach) -> Sink:
+    """The sink of a table in the database that the spec's connection names."""
+    assert spec.connection is not None  # the kinds that need one have one
+    assert spec.table is not None
+    connection = reach.connection(spec.connection)
+    url = sa.make_url(connection.url)
+    if url.get_backend_name() != "duckdb":
+        return SqlSink(spec.named, spec.table, engine_of(spec.connection, connection))
+    if url.database in (None, "", ":memory:"):
+        raise SetupRefused(
+            "connection_keeps_nothing",
+            f"connection {spec.connection!r} is a DuckDB database in memory, which ends with the run",
+            way_out='name a file: url = "duckdb:///warehouse.duckdb"',
+        )
+    require_extra("duckdb", "duckdb")
+    from dp_spark.publish.duckdb import DuckDbSink
+
+    return DuckDbSink(spec.named, spec.table, Path(str(url.database)), connection.options)
+
+
+def _iceberg(spec: SinkSpec, reach: Reach) -> Sink:
+    assert spec.connection is not None  # the kinds that need one have one
+    assert spec.table is not None
+    connection = reach.connection(spec.connection)
+    require_extra("pyiceberg", "iceberg")
+    if connection.url.startswith("postgresql"):
+        require_extra("psycopg", "postgres")
+    from dp_spark.publish.iceberg import IcebergSink
+    from dp_spark.publish.iceberg_catalog import IcebergCatalog
+
+    return IcebergSink(IcebergCatalog(spec.connection, connection), spec.table)
 
 
 def restored(spec: SinkSpec, target: str) -> SinkSpec:

@@ -31,6 +31,10 @@ class PeriodWindow:
         """
         return self._midnight(self.start), self._midnight(self.end)
 
+    def is_over(self, now: datetime) -> bool:
+        """Whether the window has ended at `now`, a moment of any time zone."""
+        return self.utc_micros[1] <= (now - _EPOCH) // timedelta(microseconds=1)
+
     def _midnight(self, day: date) -> int:
         offset = datetime.combine(day, time(), ZoneInfo(self.timezone)).utcoffset() or timedelta(0)
         since_epoch = datetime.combine(day, time(), UTC) - _EPOCH

@@ -38,7 +38,8 @@ def require_public_table(table: str, files: Iterable[str], private: Iterable[str
         InputRefused: it does.
     """
     known, name = tuple(private), table.replace("`", "")
-    named = next((source for source in known if source in (name, source_name(name))), None)
+    names = {name, source_name(name), source_name(f"table:{name}")}
+    named = next((source for source in known if source in names), None)
     source = named or _source_of(map(unquote, files), known)
     if source is not None:
         raise _refused(f"public_table {table!r}", source)

@@ -48,6 +48,7 @@ class SealedRelease:
         reserved_at: when it was charged.
         sealed_at: when nothing could follow any more; None before.
         dp_spark_version: the dp_spark that drew the noise.
+        source_version: of its source, that it read; None where that has no versions.
     """
 
     release_id: str
@@ -57,6 +58,7 @@ class SealedRelease:
     reserved_at: datetime
     sealed_at: datetime | None
     dp_spark_version: str
+    source_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

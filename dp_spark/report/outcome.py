@@ -27,6 +27,7 @@ class RunResult:
         statement: the page that says what was promised.
         table: the released rows.
         warning: that little is left of the budget, where that is so.
+        source_version: of its source, that was read; None where that has no versions.
         head: the ledger's newest link when the run ended; kept elsewhere, it betrays a ledger put back.
     """
 
@@ -39,6 +40,7 @@ class RunResult:
     table: "pa.Table"
     warning: BudgetWarning | None
     head: str | None
+    source_version: str | None = None
 
     def to_pandas(self) -> "pd.DataFrame":
         """The released rows as a pandas frame."""
@@ -71,6 +73,7 @@ def result_json(result: RunResult) -> dict[str, object]:
         "statement": str(result.statement),
         "warning": None if result.warning is None else result.warning.as_json(),
         "ledger_head": result.head,
+        "source_version": result.source_version,
     }
 
 
@@ -91,6 +94,7 @@ def _words(result: RunResult) -> tuple[tuple[str, str], ...]:
     return (
         ("sealed", f"{result.release} ({counted(result.table.num_rows, 'row')})"),
         ("charged", charged),
+        *((("read", f"version {result.source_version}"),) if result.source_version else ()),
         ("digest", result.digest),
         *(("published", target) for target in result.published),
         ("statement", str(result.statement)),

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.errors import BoundsExceeded, InputRefused
 from dp_spark.frames.collect import collect_totals
+from dp_spark.frames.column_checks import check_columns
 from dp_spark.frames.session import pinned
-from dp_spark.frames.sources import check_columns
 from dp_spark.release.period import period_window
 from dp_spark.release.planner import plan_release
 from dp_spark.release.spec import ReleaseSpec

@@ -24,9 +24,9 @@ from pyspark.sql import functions as F
 
 from dp_spark.errors import InputRefused
 from dp_spark.frames.collect import collect_totals
+from dp_spark.frames.column_checks import check_columns
 from dp_spark.frames.expressions import with_derived
 from dp_spark.frames.session import pinned
-from dp_spark.frames.sources import check_columns
 from dp_spark.release.expressions import Kind, compiled, parse_expression
 from dp_spark.release.expressions.functions import FUNCTIONS
 from dp_spark.release.period import period_window

@@ -12,8 +12,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.errors import InputRefused
+from dp_spark.frames.column_checks import check_columns
 from dp_spark.frames.session import pinned
-from dp_spark.frames.sources import check_columns, open_source
+from dp_spark.frames.sources import open_source
 from dp_spark.queries import Bounds, ClampedColumn, Edges, Listed, Measure, MeasureKind, Total
 from dp_spark.release.spec import InputSpec, ReleaseSpec
 
@@ -164,7 +165,7 @@ def test_each_column_is_checked_for_what_its_query_reads_of_it(
     refused: dict[str, list[str]] = {}
     told = set()
     for name, measure in asked.items():
-        monkeypatch.setattr("dp_spark.frames.sources.query_of", lambda entry, spec, m=measure: Asked(m))
+        monkeypatch.setattr("dp_spark.frames.column_checks.query_of", lambda entry, spec, m=measure: Asked(m))
         for kind in ("double", "string", "date", "array<int>"):
             try:
                 check_columns(spark.createDataFrame([], schema.format(kind, "string")), spec)

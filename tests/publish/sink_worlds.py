@@ -193,14 +193,15 @@ def publish_and_die(world: SinkWorld, each: Edition, boundary: str) -> None:
 
 def publish_timed(world: SinkWorld, each: Edition, said: Path) -> None:
     """Publish, and say how many seconds it took."""
-    start = time.monotonic()
-    publish(world, each)
+    sink, start = world.open(), time.monotonic()
+    sink.publish(each)
     said.write_text(str(time.monotonic() - start))
 
 
 def publish_and_die_after(world: SinkWorld, each: Edition, seconds: float) -> None:
+    sink = world.open()
     threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
-    publish(world, each)
+    sink.publish(each)
 
 
 def publish_in_a_race(world: SinkWorld, editions: Sequence[Edition], start: Barrier, said: Path) -> None:
@@ -223,19 +224,17 @@ def publish_revisions(world: SinkWorld, editions: Sequence[Edition], pause: floa
 
 
 @contextmanager
-def file_instead(path: Path) -> Iterator[None]:
-    """Something else stands at `path` meanwhile, which nobody can read as what was there."""
+def file_instead(path: Path, *, as_directory: bool = False) -> Iterator[None]:
+    """An empty file stands at `path` meanwhile, or a directory if a file was there or it is asked for."""
     away = path.with_name(f"{path.name}.away")
     if path.exists():
         path.rename(away)
-    if away.is_file():
-        path.mkdir()
-    else:
-        path.write_text("")
+    as_directory = as_directory or away.is_file()
+    path.mkdir() if as_directory else path.touch()
     try:
         yield
     finally:
-        path.rmdir() if path.is_dir() else path.unlink()
+        path.rmdir() if as_directory else path.unlink()
         if away.exists():
             away.rename(path)
 

@@ -10,7 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from sink_delta import DeltaWorld
+from sink_duckdb import DuckDbWorld
+from sink_iceberg import IcebergWorld
 from sink_parquet import ParquetWorld
+from sink_postgres import PostgresWorld
 from sink_table import TableWorld
 from sink_worlds import (
     COMMENT,
@@ -39,28 +42,32 @@ WORLDS: dict[str, type[SinkWorld]] = {
     "parquet": ParquetWorld,
     "delta": DeltaWorld,
     "table": TableWorld,
+    "postgres": PostgresWorld,
+    "duckdb": DuckDbWorld,
+    "iceberg": IcebergWorld,
 }
-# Kinds that do not keep the whole contract yet.
-UNFINISHED: set[str] = set()
+PRELOADED = [
+    "dp_spark.publish.iceberg",
+    "dp_spark.publish.delta",
+    "pyiceberg.catalog.sql",
+    "pandas",
+    "pytest",
+]
 RACED, REVISED = 4, 8  # parts, and revisions of one
 
 
-def named(kind: str) -> Any:
-    return pytest.param(kind, marks=[pytest.mark.xfail(strict=False)] * (kind in UNFINISHED))
-
-
-@pytest.fixture(params=map(named, WORLDS))
+@pytest.fixture(params=WORLDS)
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> SinkWorld:
     return WORLDS[request.param].made(tmp_path, request)
 
 
 @pytest.fixture
 def process(world: SinkWorld) -> "type[ForkServerProcess]":
-    """Starts processes that share nothing with this one, and have the package imported already."""
+    """Starts processes that share nothing with this one, and have imported already what sinks need."""
     if not world.has_processes:
         pytest.skip("other processes do not reach it")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["dp_spark.publish", "pandas", "pytest"])
+    context.set_forkserver_preload(PRELOADED)
     return context.Process
 
 

@@ -116,7 +116,7 @@ def test_another_release_in_the_period_is_refused_by_its_id(tmp_path):
 
 def test_another_artefact_of_the_same_release_is_refused(tmp_path):
     publish(tmp_path / "out", first=200)
-    with pytest.raises(PublishRefused, match="another artefact of the same release"):
+    with pytest.raises(PublishRefused, match="another artefact of release "):
         publish(tmp_path / "out")
 
 
@@ -491,3 +491,13 @@ def test_spark_sees_whole_periods_only_while_they_are_published(tmp_path, proces
     }
     assert frame.count() == GROUPS * (DAYS + 1)
     assert len(seen) > 1
+
+
+def test_a_sink_says_whether_it_holds_an_artefact(tmp_path):
+    sink, part = ParquetSink(tmp_path / "out"), Part.of_period(DAY)
+    release, digest = release_of(DAY), artefact_digest(artefact())
+    assert not sink.holds(part, release, digest)
+    publish(tmp_path / "out")
+    assert sink.holds(part, release, digest)
+    assert not sink.holds(part, release, "another")
+    assert not sink.holds(part, "nyc_planes/flights/2013-01-05/1", digest)

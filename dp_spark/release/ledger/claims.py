@@ -11,7 +11,8 @@ from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 class Claim:
     """One attempt at a release, as its reservation was answered; a later attempt has a higher fence.
 
-    `cleared` says that somebody decided to publish it although a gate failed.
+    `cleared` says that somebody decided to publish it although a gate failed, `source_version` which version
+    of its source it reads.
     """
 
     release_id: ReleaseId
@@ -23,6 +24,7 @@ class Claim:
     statement: StoredFile | None
     plan_bytes: bytes = field(repr=False)
     tables: Mapping[str, bytes] = field(repr=False)
+    source_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

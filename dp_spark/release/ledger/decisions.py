@@ -23,7 +23,7 @@ class Decision(StrEnum):
     """A decision; all but the last are the state that it leads to."""
 
     ABORT = ReleaseState.ABORTED.value  # nothing was read: the charge is given back
-    ABANDON = ReleaseState.ABANDONED.value  # a held artefact is never published; the charge stands
+    ABANDON = ReleaseState.ABANDONED.value  # what was read or held is never published; the charge stands
     BURN = ReleaseState.BURNED.value  # the key has leaked; the population stops
     PUBLISH = "publish"  # a held artefact is published although a gate failed
 
@@ -128,7 +128,7 @@ _DONE = {
 _WHEN = {
     Decision.ABORT: "only a reserved release, of which nothing was read, gives its charge back; a later one "
     "is run again until it is sealed or held",
-    Decision.ABANDON: "only a held release is abandoned",
+    Decision.ABANDON: "only a held release is abandoned, or one that was read and has no artefact",
     Decision.BURN: "an aborted release never had noise, and a burned one stays so",
     Decision.PUBLISH: "only a held release needs that; run any other again",
 }

@@ -67,6 +67,7 @@ class ReleaseRecord:
         charge: what it promises by itself.
         receipt: what it took of its account; None where that was its charge, before there were receipts.
         revision_reason: why it revises what was there before; None of a first release.
+        source_version: of its source, that it reads; None where that has no versions.
     """
 
     release_id: ReleaseId
@@ -80,6 +81,7 @@ class ReleaseRecord:
     publications: tuple[Publication, ...]
     events: tuple[Event, ...]
     plan_bytes: bytes = field(repr=False)
+    source_version: str | None = None
 
     @property
     def took(self) -> Receipt:
@@ -190,6 +192,7 @@ def _record(
         publications=tuple(_publication(each) for each in publications),
         events=tuple(_event(each) for each in events),
         plan_bytes=row.plan,
+        source_version=row.source_version,
     )
 
 

@@ -9,7 +9,7 @@ from dp_spark.errors import SetupRefused
 from dp_spark.release.ledger import store
 
 # Every revision of the schema in order, as the files of `migrations/versions` name them.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 INIT = "dp-spark ledger init"
 VERSION_QUERY = "SELECT version_num FROM alembic_version"
 META, VERSION_TABLE = "ledger_meta", "alembic_version"

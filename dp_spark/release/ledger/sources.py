@@ -14,14 +14,29 @@ from dp_spark.errors import LedgerRefused
 from dp_spark.release.ledger import rows, store
 from dp_spark.release.ledger.accounts import budget
 from dp_spark.release.ledger.steps import Stamp
+from dp_spark.release.stored_spec import stored_source
 
 
 def source_name(path: str) -> str:
-    """One name for one input: a local path with its links followed, anything else as it is written."""
+    """One name for one input: a local path with its links followed, a table with the parts that go without
+    saying, anything else as it is written.
+    """  # noqa: D205
+    table = re.fullmatch(r"(table|iceberg|jdbc):((?:[^/]*/)?)([^/]+)", path)
+    if table is not None:
+        return f"{table[1]}:{table[2]}{_folded(table[1], table[3])}"
     local = re.fullmatch(r"file:(?://(?:localhost)?)?(/.*)", path)
     if local is None and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", path):
         return path.rstrip("/")
     return os.path.realpath(local[1] if local else path)
+
+
+def _folded(kind: str, table: str) -> str:
+    """One name for a table, whichever way it is written; two that differ in case alone count as one."""
+    name = table.replace("`", "").casefold()
+    if kind == "table":
+        name = name.removeprefix("spark_catalog.")
+    schema = {"table": "default.", "jdbc": "public."}.get(kind, "")
+    return name if "." in name else f"{schema}{name}"
 
 
 def add_source(connection: sa.Connection, source: str, population: str, stamp: Stamp) -> None:
@@ -47,6 +62,17 @@ def known_sources(connection: sa.Connection) -> Sequence[tuple[str, str]]:
         for table, column in columns
     )
     return [(source, owner) for select in known for source, owner in connection.execute(select)]
+
+
+def known_answers(connection: sa.Connection) -> list[tuple[str, str, str]]:
+    """The input of every wave that was opened, with its population and survey; a frame has no name."""
+    columns = store.waves.c
+    found: dict[tuple[str, str, str], None] = {}
+    for row in connection.execute(sa.select(columns.plan, columns.population, columns.survey)):
+        source = stored_source(row.plan)
+        if source is not None:
+            found[source_name(source), row.population, row.survey] = None
+    return [*found]
 
 
 def require_own_source(connection: sa.Connection, source: str, population: str) -> None:

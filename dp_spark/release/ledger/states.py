@@ -20,7 +20,7 @@ class ReleaseState(StrEnum):
     PUBLISHED = "published"  # every declared sink has the artefact
     SEALED = "sealed"  # the statement is written
     ABORTED = "aborted"  # before anything was read, by decision; the charge was given back
-    ABANDONED = "abandoned"  # held, and never to be published, by decision; the charge stands
+    ABANDONED = "abandoned"  # read or held, and never to be published, by decision; the charge stands
     BURNED = "burned"  # the key leaked; the population stops
 
 
@@ -29,7 +29,8 @@ ENDED = frozenset({ReleaseState.SEALED, ReleaseState.ABORTED, ReleaseState.ABAND
 _BURNED = frozenset({ReleaseState.BURNED})
 _SUCCESSORS: dict[ReleaseState, frozenset[ReleaseState]] = {
     ReleaseState.RESERVED: frozenset({ReleaseState.READING, ReleaseState.ABORTED}) | _BURNED,
-    ReleaseState.READING: frozenset({ReleaseState.READING, ReleaseState.STAGED}) | _BURNED,
+    ReleaseState.READING: frozenset({ReleaseState.READING, ReleaseState.STAGED, ReleaseState.ABANDONED})
+    | _BURNED,
     ReleaseState.STAGED: frozenset({ReleaseState.HELD, ReleaseState.PUBLISHED}) | _BURNED,
     ReleaseState.HELD: frozenset({ReleaseState.HELD, ReleaseState.PUBLISHED, ReleaseState.ABANDONED})
     | _BURNED,

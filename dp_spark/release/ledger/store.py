@@ -90,6 +90,7 @@ releases = sa.Table(
     sa.Column("plan", sa.LargeBinary, nullable=False),
     _text("revision_reason", nullable=True),  # of a revision after the first
     _text("source", nullable=True),
+    _text("source_version", nullable=True),  # that it reads, of a source that has versions
     _text("receipt", nullable=True),  # what it took; before 0004 its charge, of a pool of sums
     _text("charged_at", nullable=True),  # as 0004 writes it; in the events in any case
     sa.UniqueConstraint("population", "name", "period_key", "revision"),

@@ -16,6 +16,7 @@ from dp_spark.release.spec.groups import GroupsSpec, group_problems
 from dp_spark.release.spec.part import Part
 from dp_spark.release.spec.queries import ColumnQuerySpec, QuerySpec, query_suffixes, read_query
 from dp_spark.release.spec.ratio import ratio_problems
+from dp_spark.release.spec.ready import ReadySpec
 from dp_spark.release.spec.rollup import Rollup, read_rollup, rollup_problems
 from dp_spark.release.spec.tables import FrameInput, InputSpec, SinkSpec, path_problems, read_input
 from dp_spark.release.spec.unit import BoundsSpec, UnitSpec, unit_problems
@@ -92,6 +93,7 @@ class ReleaseSpec(Part, frozen=True):
     release: ReleaseName = Field(examples=["flights_by_origin"])
     input: Annotated[InputSpec | FrameInput, PlainValidator(read_input)] = FrameInput()
     period: PeriodSpec | None = None
+    ready: ReadySpec | None = None
     where: Condition | None = None
     derive: Annotated[tuple[DerivedColumn, ...], PlainValidator(read_derive)] | None = None
     unit: UnitSpec = Field(examples=["{column: COLUMN, on_null: drop}"])

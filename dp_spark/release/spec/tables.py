@@ -157,15 +157,20 @@ def path_problems(source: InputSpec | FrameInput, publish: Sequence[SinkSpec]) -
     yield from _table_problems(source, publish)
 
 
+def _folded(table: str) -> str:
+    """The table without what goes without saying in Spark's catalog."""
+    return table.casefold().removeprefix("spark_catalog.").removeprefix("default.")
+
+
 def _table_problems(source: InputSpec | FrameInput, publish: Sequence[SinkSpec]) -> Iterator[Problem]:
     taken: dict[tuple[str | None, str], Place] = {}
     if isinstance(source, InputSpec) and source.table is not None:
-        taken[source.connection, source.table.casefold()] = ("input", "table")
+        taken[source.connection, _folded(source.table)] = ("input", "table")
     for i, sink in enumerate(publish):
         if sink.table is None:
             continue
         at: Place = ("publish", i, "table")
-        first = taken.setdefault((sink.connection, sink.table.casefold()), at)
+        first = taken.setdefault((sink.connection, _folded(sink.table)), at)
         if first != at:
             why = f"is the table of {path_text(first)}"
             yield Problem(why, "write to a table of its own", "separate tables", shown(sink.table), at)

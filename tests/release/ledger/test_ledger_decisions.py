@@ -9,7 +9,7 @@ from dp_spark.release.ledger import Decision, ReleaseId, ReleaseState
 FLIGHTS = ReleaseId(POPULATION, "flights", "2013-01-01")
 ALLOWED = {
     Decision.ABORT: {ReleaseState.RESERVED},
-    Decision.ABANDON: {ReleaseState.HELD},
+    Decision.ABANDON: {ReleaseState.HELD, ReleaseState.READING},
     Decision.PUBLISH: {ReleaseState.HELD},
     Decision.BURN: set(ReleaseState) - {ReleaseState.ABORTED, ReleaseState.BURNED},
 }

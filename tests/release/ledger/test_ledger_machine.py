@@ -50,7 +50,7 @@ OLD = [
 OLD_AT = datetime(2026, 1, 30, 12, tzinfo=UTC)
 AFTER = {"reserved": "reading", "reading": "staged", "staged": "held"}
 ENDED = {"aborted", "abandoned", "burned"}
-DECIDED = {Decision.ABORT: {"reserved"}, Decision.ABANDON: {"held"}, Decision.PUBLISH: {"held"}}
+DECIDED = {Decision.ABORT: {"reserved"}, Decision.ABANDON: {"held", "reading"}, Decision.PUBLISH: {"held"}}
 
 populations = st.sampled_from(sorted(UNITS))
 limits = st.sampled_from([ONE, guarantee(2, "1e-6")])
