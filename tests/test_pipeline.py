@@ -442,6 +442,41 @@ def test_copies_and_statement_that_somebody_removed_are_put_back_at_no_charge(
     assert (again.digest, again.charged, world.spent) == (first.digest, None, 1)
 
 
+def test_the_contract_is_beside_the_table_and_put_back_with_it(world: World, spark: SparkSession) -> None:
+    contract = world.home / "out" / "_dp_spark.contract.yaml"
+    world.run(lambda: spark)
+    before = contract.read_text()
+    assert "kind: DataContract" in before
+    assert POISON not in before
+    contract.unlink()
+    world.run(no_spark)
+    assert contract.read_text() == before
+    frame = spark.read.parquet(str(world.home / "out"))  # which skips it
+    assert frame.count() == 4
+
+
+def test_a_release_goes_to_a_table_of_the_catalog_beside_files_in_two_shapes(
+    world: World, spark: SparkSession
+) -> None:
+    spark.sql(f"CREATE DATABASE sold LOCATION '{world.home}/warehouse'")
+    try:
+        sinks = "[{sink: table, table: sold.visits}, {sink: parquet, path: out, shape: long}]"
+        spec = parse_spec(SPEC.replace("[{sink: parquet, path: out}]", sinks))
+        result = world.run(lambda: spark, spec=spec)
+        assert "table:sold.visits" in result.published
+        rows = spark.table("sold.visits").orderBy("town").toArrow()
+        assert rows.select(result.table.column_names).to_pylist() == result.table.to_pylist()
+        assert published(world)["metric"].to_pylist() == ["visits", "spent", "people"] * 4
+        assert world.run(lambda: spark, spec=spec).digest == result.digest
+        contracts = world.profile.statements / "contracts" / "town_people"
+        assert [each.name for each in contracts.iterdir()] == ["visits.0.contract.yaml"]
+        later = world.run(lambda: spark, "2024-03-02", spec=spec)
+        assert spark.table("sold.visits").count() == 8
+        assert later.digest != result.digest
+    finally:
+        spark.sql("DROP DATABASE sold CASCADE")
+
+
 def test_a_sink_that_leads_into_the_input_by_a_link_is_refused(world: World) -> None:
     (world.home / "out").symlink_to(world.home / "in")
     with pytest.raises(PublishRefused) as refusal:

@@ -9,11 +9,13 @@ from dp_spark.checks import check_artefact
 from dp_spark.errors import PublishRefused, Refusal, ReleaseHeld, SetupRefused
 from dp_spark.pipeline.run import Run, Step
 from dp_spark.publish import (
-    Edition,
+    contract_path,
     edition_of,
     open_sink,
+    release_contract,
     restored,
     with_released_groups,
+    write_contract,
 )
 from dp_spark.release.ledger import (
     ReleaseRecord,
@@ -45,10 +47,10 @@ def check(run: Run, table: pa.Table, artefact: StoredFile) -> None:
 def publish(run: Run, table: pa.Table, artefact: StoredFile) -> None:
     """Copy the artefact to every sink; one that is down delays its own copy only."""
     refused: list[Refusal] = []
-    for sink in run.plan.spec.publish:
+    for number, sink in enumerate(run.plan.spec.publish):
         run.observe(Step.PUBLISH)
         try:
-            target = open_sink(sink, run.reach).publish(_edition(run, table, sink, artefact.digest))
+            target = _placed(run, table, artefact.digest, sink, number)
         except (PublishRefused, SetupRefused) as refusal:
             refused.append(refusal)
         else:
@@ -59,8 +61,14 @@ def publish(run: Run, table: pa.Table, artefact: StoredFile) -> None:
     run.ledger.publish(run.claim, [sink.name for sink in run.plan.spec.publish])
 
 
-def _edition(run: Run, table: pa.Table, sink: SinkSpec, digest: str) -> Edition:
-    return edition_of(run.plan, table, sink, window=run.window, claim=run.claim, digest=digest)
+def _placed(run: Run, table: pa.Table, digest: str, sink: SinkSpec, number: int) -> str:
+    """Where a sink, of that number in the spec, has its copy, and the contract beside it."""
+    edition = edition_of(run.plan, table, sink, window=run.window, claim=run.claim, digest=digest)
+    target = open_sink(sink, run.reach).publish(edition)
+    owner = (run.plan.spec.budget.population, run.plan.spec.release)
+    path = contract_path(sink, run.profile.statements, owner, number)
+    write_contract(release_contract(run.plan, sink, edition.table.schema), path)
+    return target
 
 
 def seal(run: Run) -> None:
@@ -83,10 +91,10 @@ def restore(run: Run, table: pa.Table) -> None:
     record = release_record(run.ledger, run.claim.release_id)
     assert record.artefact is not None
     assert record.statement is not None
-    sinks = {sink.name: sink for sink in run.plan.spec.publish}
+    sinks = {sink.name: (sink, number) for number, sink in enumerate(run.plan.spec.publish)}
     for copy in record.publications:
-        sink = restored(sinks[copy.sink], copy.target)
-        open_sink(sink, run.reach).publish(_edition(run, table, sink, record.artefact.digest))
+        sink, number = sinks[copy.sink]
+        _placed(run, table, record.artefact.digest, restored(sink, copy.target), number)
     if not Path(record.statement.path).exists():
         _write_statement(run, record, record.events[-1].at)
 

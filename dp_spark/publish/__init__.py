@@ -1,6 +1,7 @@
 """The staged artefact of a release, and the sinks that copy it to its readers."""
 
 from dp_spark.publish.artefact import arrow_schema, artefact_digest, read_artefact, write_artefact
+from dp_spark.publish.contract import contract_path, release_contract, survey_contract, write_contract
 from dp_spark.publish.editions import edition_of, schema_for
 from dp_spark.publish.parquet import ParquetSink, local_root
 from dp_spark.publish.places import local_path
@@ -17,6 +18,7 @@ __all__ = [
     "Sink",
     "arrow_schema",
     "artefact_digest",
+    "contract_path",
     "count_reports",
     "delete_batch",
     "edition_of",
@@ -24,11 +26,14 @@ __all__ = [
     "local_root",
     "open_sink",
     "read_artefact",
+    "release_contract",
     "released_table",
     "restored",
     "schema_for",
     "seal_batch",
+    "survey_contract",
     "verify_batch",
     "with_released_groups",
     "write_artefact",
+    "write_contract",
 ]

@@ -6,9 +6,18 @@ import pyarrow as pa
 
 from dp_spark.checks import check_wave
 from dp_spark.errors import PublishRefused, Refusal, ReleaseHeld, SetupRefused
-from dp_spark.publish import Edition, Part, artefact_digest, open_sink
+from dp_spark.publish import (
+    Edition,
+    Part,
+    artefact_digest,
+    contract_path,
+    open_sink,
+    survey_contract,
+    write_contract,
+)
 from dp_spark.publish.survey_tables import WAVE, wave_groups
 from dp_spark.release.ledger import StoredFile, utc_now
+from dp_spark.release.spec import SinkSpec
 from dp_spark.report import file_digest, write_survey_statement
 from dp_spark.surveys.run import ESTIMATES, REPORTS, WaveRun, WaveStep, release_id_of
 
@@ -36,12 +45,12 @@ def publish_tables(run: WaveRun, counts: pa.Table, table: pa.Table) -> None:
     """
     refused: list[Refusal] = []
     tables = {REPORTS: counts, ESTIMATES: table}
-    for sink in run.plan.spec.publish:
+    for number, sink in enumerate(run.plan.spec.publish):
         run.observe(WaveStep.PUBLISH)
         run.require_not_ended()
         try:
             for name, each in tables.items():
-                open_sink(sink.beside(name), run.reach).publish(_edition(run, name, each))
+                _place(run, name, each, sink.beside(name), number)
         except (PublishRefused, SetupRefused) as refusal:
             refused.append(refusal)
         else:
@@ -50,6 +59,14 @@ def publish_tables(run: WaveRun, counts: pa.Table, table: pa.Table) -> None:
     if refused:
         raise refused[0]
     run.ledger.publish_wave(run.wave_id, [sink.name for sink in run.plan.spec.publish])
+
+
+def _place(run: WaveRun, name: str, table: pa.Table, sink: SinkSpec, number: int) -> None:
+    """Copy a table to its sink, of that number in the spec, and write the contract beside it."""
+    open_sink(sink, run.reach).publish(_edition(run, name, table))
+    owner = (run.wave_id.population, run.wave_id.survey, name)
+    path = contract_path(sink, run.profile.statements, owner, number)
+    write_contract(survey_contract(run.plan, name, table.schema), path)
 
 
 def _edition(run: WaveRun, name: str, table: pa.Table) -> Edition:

@@ -215,3 +215,9 @@ def test_any_value_anywhere_is_accepted_or_refused(key: str, value: object) -> N
         assert refusal.way_out  # noqa: PT017
     else:
         assert survey_from_canonical(found.canonical_json()) == found
+
+
+def test_a_survey_has_no_long_shape_for_its_tables_are_long() -> None:
+    told = why(publish=[{"sink": "parquet", "path": "out/work", "shape": "long"}])
+    assert "publish[0].shape" in told
+    spec(publish=[{"sink": "parquet", "path": "out/work", "shape": "wide"}])

@@ -141,10 +141,13 @@ def test_run_again_a_sealed_wave_serves_the_same_bytes(life: Life) -> None:
     assert Path(record.statement.path).is_file()
 
 
-def test_published_directories_hold_one_file_and_nothing_lies_beside_them(life: Life) -> None:
+def test_published_directories_hold_one_file_and_its_contract_and_nothing_lies_beside_them(
+    life: Life,
+) -> None:
     out = life.world.home / "out" / "work"
     found = sorted(str(path.relative_to(out)) for path in life.files[0])
-    assert found == [f"{table}/wave={WAVE}/part-0.parquet" for table in ("estimates", "reports")]
+    own = ("_dp_spark.contract.yaml", f"wave={WAVE}/part-0.parquet")
+    assert found == [f"{table}/{name}" for table in ("estimates", "reports") for name in own]
 
 
 def test_both_tables_go_to_a_lake_too(world: World) -> None:

@@ -5,6 +5,7 @@ from dp_spark.release.spec.binned import MAX_RANKS, BinnedQuerySpec, DistinctQue
 from dp_spark.release.spec.canonical import canonical_document
 from dp_spark.release.spec.columns import (
     GROUPING_COLUMN,
+    METRIC_COLUMN,
     PERIOD_COLUMN,
     RELEASE_COLUMN,
     REVISION_COLUMN,
@@ -54,6 +55,7 @@ __all__ = [
     "MAX_BINS",
     "MAX_GROUP_KEYS",
     "MAX_RANKS",
+    "METRIC_COLUMN",
     "PERIOD_COLUMN",
     "RELEASE_COLUMN",
     "REVISION_COLUMN",

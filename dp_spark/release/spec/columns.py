@@ -6,7 +6,8 @@ from itertools import chain
 from dp_spark.release.problems import Place, Problem, path_text, shown
 
 PERIOD_COLUMN, RELEASE_COLUMN, REVISION_COLUMN = "period_start", "release_id", "revision"
-GROUPING_COLUMN = "grouping_id"
+GROUPING_COLUMN, METRIC_COLUMN = "grouping_id", "metric"
+LONG_COLUMNS = (METRIC_COLUMN, "value", "std", "low", "high")  # what the long shape has instead of answers
 STD_SUFFIX, LOW_SUFFIX, HIGH_SUFFIX = "_std", "_low", "_high"
 
 
@@ -39,3 +40,12 @@ def column_problems(
             yield Problem(why, way_out, "distinct output columns, whatever their case", shown(name), place)
         for column in columns:
             writers.setdefault(column.casefold(), path_text(place[:2]))
+
+
+def long_problems(group_by: Sequence[str], long: Sequence[int]) -> Iterator[Problem]:
+    """Group columns that the long shape of the sinks `long`, by number, has columns of its own for."""
+    for i, column in enumerate(group_by):
+        if long and column.casefold() in LONG_COLUMNS:
+            why = f"is a column that {path_text(('publish', long[0], 'shape'))} = long has of its own"
+            allowed = "none of " + ", ".join(LONG_COLUMNS)
+            yield Problem(why, "rename it in the input", allowed, shown(column), ("group_by", i))

@@ -10,7 +10,7 @@ from dp_spark.guarantee import Every, Neighbours, PrivacyGuarantee
 from dp_spark.release.problems import Problem, Wrong, shown, wrong
 from dp_spark.release.reading import read_list, word_of
 from dp_spark.release.spec.canonical import canonical_json, digest
-from dp_spark.release.spec.columns import column_problems
+from dp_spark.release.spec.columns import column_problems, long_problems
 from dp_spark.release.spec.expressions import Condition, DerivedColumn, derive_problems, read_derive
 from dp_spark.release.spec.groups import GroupsSpec, group_problems
 from dp_spark.release.spec.part import Part
@@ -31,6 +31,7 @@ from dp_spark.release.spec.values import (
     PoolKind,
     Population,
     ReleaseName,
+    Shape,
     TimeZone,
     read_noise,
 )
@@ -117,6 +118,9 @@ class ReleaseSpec(Part, frozen=True):
     def _check_together(self) -> Self:
         problems = [
             *column_problems(self.group_by, [(query.name, query_suffixes(query)) for query in self.queries]),
+            *long_problems(
+                self.group_by, [i for i, sink in enumerate(self.publish) if sink.shape is Shape.LONG]
+            ),
             *derive_problems(self.derive or (), self._never_derived()),
             *group_problems(
                 self.groups,

@@ -1,6 +1,6 @@
 """The spec of a survey: one question to a population, each answer randomized before it is stored."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, ClassVar, Self
 
@@ -15,7 +15,7 @@ from dp_spark.release.spec.part import Part
 from dp_spark.release.spec.survey_columns import column_problems
 from dp_spark.release.spec.tables import FrameInput, InputSpec, SinkSpec, path_problems, read_input
 from dp_spark.release.spec.unit import UnitSpec
-from dp_spark.release.spec.values import Column, Population, ReleaseName
+from dp_spark.release.spec.values import Column, Population, ReleaseName, Shape
 from dp_spark.uldp import Consistency, MechanismName, Method
 
 _NO_GROUPS = {
@@ -141,6 +141,7 @@ class SurveySpec(Part, frozen=True):
             *_group_problems(self),
             *_weight_problems(self),
             *path_problems(self.input, self.publish),
+            *_shape_problems(self.publish),
         ]
         if problems:
             raise Wrong(*problems)
@@ -159,6 +160,13 @@ class SurveySpec(Part, frozen=True):
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, in hexadecimal."""
         return digest(self)
+
+
+def _shape_problems(publish: Sequence[SinkSpec]) -> Iterator[Problem]:
+    for i, sink in enumerate(publish):
+        if sink.shape is Shape.LONG:
+            why = "is none of a survey, whose tables have a row for each category already"
+            yield Problem(why, "remove it", "wide", shown(sink.shape.value), ("publish", i, "shape"))
 
 
 def _unit_problems(unit: UnitSpec) -> Iterator[Problem]:
