@@ -108,6 +108,7 @@ def drawing_of(frame: DataFrame, plan: SurveyPlan) -> Drawing:
         packing=packing,
         code_of_cell=_codes_of_cells(domain),
         catch_all=CATCH_ALL,
+        names=(TOKEN_COLUMN, GROUP_COLUMN, REPORT_COLUMN),
         report_type=_report_type(plan),
         n_words=mechanism.n_words,
         randomize=mechanism.sampler.draw,  # alone: the estimators take a worker seconds to import

@@ -18,11 +18,9 @@ from dp_spark.frames.identity import Ids
 from dp_spark.frames.packing import Packing
 from dp_spark.frames.partition import Buckets
 from dp_spark.noise import encode_label, words
-from dp_spark.release.spec.survey_columns import GROUP_COLUMN, REPORT_COLUMN, TOKEN_COLUMN
 
 _ROWS_AT_ONCE = 2**17  # what fits a cache sorts twice as fast
 _WORDS_OF_A_BLOCK = 2
-REPORT_COLUMNS = (TOKEN_COLUMN, GROUP_COLUMN, REPORT_COLUMN)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 Randomize: TypeAlias = Callable[[Integers, NDArray[np.uint64]], NDArray[Any]]
@@ -37,6 +35,7 @@ class Drawing:
             answers comes first.
         code_of_cell: of each cell of listed texts, the last column fastest, its code in the domain.
         catch_all: the code of every other answer.
+        names: of the columns of token, group and report.
         report_type: an integer type that holds all reports.
         n_words: uniform words of 64 bits that a report uses.
         randomize: (n,) codes and (n, n_words) words to (n,) reports.
@@ -45,6 +44,7 @@ class Drawing:
     packing: Packing
     code_of_cell: Integers
     catch_all: int
+    names: tuple[str, ...]
     report_type: np.dtype[Any]
     n_words: int
     randomize: Randomize
@@ -77,7 +77,7 @@ def reports_of(
     """The report of each person, (n, 2) identities, (n,) numbers of groups and (n,) codes of answers."""
     reports = drawing.randomize(codes, report_words(key, ids, drawing.n_words))
     columns = [_tokens(ids), pa.array(group.astype(np.int32)), pa.array(reports.astype(drawing.report_type))]
-    return pa.RecordBatch.from_arrays(columns, names=[*REPORT_COLUMNS])
+    return pa.RecordBatch.from_arrays(columns, names=[*drawing.names])
 
 
 def first_answers(ids: Ids, group: NDArray[Any], codes: Integers, first: NDArray[Any] | None) -> Integers:

@@ -219,6 +219,7 @@ def drawing_of(plan: SurveyPlan) -> Drawing:
         Packing(1, GroupNumbers(plan.groups), [coding_of(Listed("work", categories))], 256),
         plan.domain.codes({"work": categories}),
         0,
+        ("token", "group", "report"),
         np.dtype(np.int64),
         plan.mechanism.n_words,
         plan.mechanism.randomize,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import duckdb
 import pyarrow as pa
 import pytest
-from sink_worlds import Boundary, die_in, in_the_way
+from sink_worlds import Boundary, die_in, file_instead
 
 from dp_spark.publish import Part, Reach, Sink, open_sink
 from dp_spark.release.profile import Connection
@@ -73,7 +73,7 @@ class DuckDbWorld:
             connection.execute("INSERT INTO flights SELECT * FROM theirs")
 
     def down(self) -> AbstractContextManager[None]:
-        return in_the_way(self.file, as_directory=True)
+        return file_instead(self.file, as_directory=True)
 
     def die_at(self, boundary: str) -> None:
         from dp_spark.publish import duckdb as sink
