@@ -8,7 +8,7 @@ OLDEST := .venv-oldest
 OLDEST_READY := $(OLDEST)/.ready
 # What meets Spark: its operators, its failures, a release from plan to seal.
 MEET_SPARK := tests/frames/test_aggregate.py tests/frames/test_frames_expressions.py tests/frames/test_sources.py \
-	tests/frames/test_selection.py tests/frames/test_every_measure.py \
+	tests/frames/test_selection.py tests/frames/test_every_measure.py tests/frames/test_survey_frames.py \
 	tests/clusters/test_keys_nowhere.py::test_a_worker_that_fails_tells_neither_key_nor_row
 # The Spark lines between the oldest and the locked one, for `make test-versions`.
 LINES := 4.0.5 4.1.4 4.2.1

@@ -25,11 +25,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from tables import session
 
-from dp_spark.frames.packing import packed
+from dp_spark.frames.packing import columns_of
 from dp_spark.frames.session import pinned
 from dp_spark.frames.stored_reports import WRITING
-from dp_spark.frames.survey import drawing_of, not_yet, randomized, report_counts
-from dp_spark.frames.survey_reports import Drawing, drawn_reports
+from dp_spark.frames.survey import drawing_of, not_yet, randomized, report_counts, report_schema
+from dp_spark.frames.survey_reports import Drawing, codes_of, reports_of
 from dp_spark.release.spec import SurveySpec
 from dp_spark.release.survey import SurveyPlan, plan_survey
 
@@ -78,15 +78,17 @@ def survey_plan() -> SurveyPlan:
 
 
 def drawn_alone(batches: Iterator[pa.RecordBatch], *, drawing: Drawing) -> Iterator[pa.RecordBatch]:
-    """What both workers do, without the shuffle between them."""
-    return drawn_reports(packed(batches, packing=drawing.packing, key=KEY), drawing=drawing, words_key=KEY)
+    """What both workers do, row by row, without what keeps one answer of a person."""
+    for batch in batches:
+        ids, group, *values = columns_of(batch, drawing.packing, KEY)
+        yield reports_of(ids, group, codes_of(values, drawing), drawing, KEY)
 
 
 def alone(frame: DataFrame, plan: SurveyPlan) -> DataFrame:
     """Reports of a frame in which each person has one row."""
     rows = frame.select("person", "state", "work")
     draw = partial(drawn_alone, drawing=drawing_of(frame, plan))
-    return rows.mapInArrow(draw, "token binary, state string, report long")
+    return rows.mapInArrow(draw, report_schema(plan))
 
 
 def written(made: Callable[[], DataFrame], path: Path) -> Callable[[], object]:
@@ -108,7 +110,7 @@ def measured_costs(spark: SparkSession, given: argparse.Namespace, scratch: Path
         "once": written(make, scratch / "once"),
         "joined": written(lambda: not_yet(make(), stored=half), scratch / "joined"),
         "plain count": written(lambda: frame.groupBy("state", "work").count(), scratch / "plain"),
-        "report counts": written(lambda: report_counts(batches, group_columns=["state"]), scratch / "counts"),
+        "report counts": written(lambda: report_counts(batches), scratch / "counts"),
     }
     return dict(zip(actions, in_turn([*actions.values()], given.runs), strict=True))
 

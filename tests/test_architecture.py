@@ -47,7 +47,12 @@ ACTIONS = {
     "toLocalIterator", "isEmpty", "save", "saveAsTable", "insertInto", "write", "writeTo", "cache", "persist",
     "checkpoint", "localCheckpoint", "tail",
 }  # fmt: skip
-ALLOWED_ACTIONS = {("frames/collect.py", "to_arrow"), ("frames/stored_reports.py", "write_reports")}
+ALLOWED_ACTIONS = {
+    ("frames/collect.py", "to_arrow"),
+    ("frames/spark_table.py", "replace"),
+    ("frames/spark_table.py", "_told"),
+    ("frames/stored_reports.py", "write_reports"),
+}
 # Randomness that is not keyed, and names that Spark Connect lacks.
 BANNED_NAMES = {
     "rand", "randn", "sample", "sampleBy", "uuid4", "monotonically_increasing_id", "default_rng", "rdd",
@@ -167,6 +172,8 @@ def test_what_runs_in_workers_loads_no_plan() -> None:
     """Some 40 MB for each of them, and the time to read it."""
     worked = "import dp_spark.frames.packing, dp_spark.frames.survey_reports, dp_spark.frames.numbering"
     assert not imports(worked, "pyspark", "pydantic", "dp_spark.release")
+    decoding = "import dp_spark.frames.group_shares, dp_spark.uldp.block_mechanism"
+    assert not imports(decoding, "pyspark", "pandas", "pydantic", "sqlalchemy", "dp_spark.release")
 
 
 def test_a_release_is_said_and_planned_without_spark() -> None:

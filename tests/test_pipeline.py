@@ -167,6 +167,7 @@ def test_another_spec_under_the_same_id_is_refused(world: World, spark: SparkSes
     with pytest.raises(LedgerRefused) as refusal:
         world.run(no_spark, spec=parse_spec(SPEC.replace("upper: 50", "upper: 60")))
     assert (refusal.value.code, world.spent) == ("other_spec", 1)
+    assert refusal.value.message.endswith("upper: 60 instead of 50")
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,9 @@ from dp_spark.release.places import make_places, open_ledger
 from dp_spark.release.profile import Profile, embedded_profile
 from dp_spark.release.spec import SurveySpec, load_survey
 from dp_spark.release.spec.groups import TOTAL_LABEL
+from dp_spark.release.survey import plan_survey
+from dp_spark.report import given_away, survey_facts
+from dp_spark.report.figures import exact
 from dp_spark.surveys import (
     Estimated,
     WaveObserver,
@@ -110,7 +113,7 @@ def _write(night: date) -> None:
 
 
 def _show(done: SurveyDemo, places: Profile) -> None:
-    console = Console(highlight=False)
+    console, spec = Console(highlight=False), load_survey(done.spec)
     console.print(
         "\nShares that are estimated from the reports, with their 95 % intervals, beside the true ones of "
         "the answers that stand. What is marked * is sensitive: no report tells who answered it. Nobody "
@@ -126,7 +129,8 @@ def _show(done: SurveyDemo, places: Profile) -> None:
     groups = found.groupby(GROUP)["small"].first()
     console.print(
         f"{_hits(found)}\nGroups that are small, and say little of what is sensitive: "
-        f"{int(groups.sum())} of {len(groups)}."
+        f"{int(groups.sum())} of {len(groups)}.\n\n"
+        f"At this epsilon, {exact(spec.epsilon)}, {given_away(survey_facts(plan_survey(spec)))}."
     )
     _show_places(console, done, places)
 

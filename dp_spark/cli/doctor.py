@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from dp_spark.errors import Refusal, SetupRefused
 from dp_spark.release.ledger import load_master_key
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import load_profile
+from dp_spark.release.warehouse import require_reachable
 
 _LEAST_JAVA = 17
 
@@ -44,10 +46,10 @@ def examine(profile: str | None, *, as_json: bool) -> None:
         console = Console(highlight=False, soft_wrap=True)
         for finding in findings:
             mark = "[green]ok[/]  " if finding.fine else "[bold red]lack[/]"
-            console.print(f"{mark} {finding.what:<12}", end="")
+            console.print(f"{mark} {finding.what:<12} ", end="")
             console.print(finding.seen, markup=False)
             if not finding.fine:
-                console.print(f"{'':17}way out: {finding.way_out}", markup=False)
+                console.print(f"{'':18}way out: {finding.way_out}", markup=False)
     lacking = [finding.what for finding in findings if not finding.fine]
     if lacking:
         raise SetupRefused(
@@ -75,6 +77,8 @@ def _findings(profile: str | None) -> Iterator[Finding]:
     else:
         seen = f"{places.ledger_url}: not looked at without its master key"
         yield Finding("ledger", False, seen, "mend the master key first")
+    for name, connection in places.connections.items():
+        yield _asked(f"connection {name}", partial(require_reachable, name, connection), connection.url)
     yield _writable("staging", places.staging)
     yield _writable("statements", places.statements)
 

@@ -22,12 +22,15 @@ EXTRAS = {
 ERRORS = Console(stderr=True, highlight=False)
 
 
-def guarded(action: Callable[[], None], *, as_json: bool) -> ExitCode:
-    """Run a command; print its refusal for people, or as JSON on standard output."""
+def guarded(action: Callable[[], ExitCode | None], *, as_json: bool) -> ExitCode:
+    """Run a command; print its refusal for people, or as JSON on standard output.
+
+    The code is the refusal's, or that which the action answers with where it has told the refusal itself.
+    """
     try:
-        action()
+        return action() or ExitCode.OK
     except Refusal as refusal:
-        _tell(refusal, as_json=as_json)
+        tell_refusal(refusal, as_json=as_json)
         return refusal.exit_code
     except BrokenPipeError:  # whoever read the output has had enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # so that closing it raises nothing either
@@ -36,12 +39,13 @@ def guarded(action: Callable[[], None], *, as_json: bool) -> ExitCode:
         return ExitCode.INTERRUPTED
     except Exception as failure:  # noqa: BLE001  # its text may quote a row: only class and place are shown
         told = _unexpected(failure)
-        _tell(told, as_json=as_json)
+        tell_refusal(told, as_json=as_json)
         return told.exit_code
     return ExitCode.OK
 
 
-def _tell(refusal: Refusal, *, as_json: bool) -> None:
+def tell_refusal(refusal: Refusal, *, as_json: bool) -> None:
+    """Print a refusal for people, on standard error, or as JSON."""
     if as_json:
         sys.stdout.write(json.dumps(refusal.as_json()) + "\n")
         return
@@ -65,6 +69,6 @@ def _unexpected(failure: Exception) -> Refusal:
         "unexpected",
         f"{type(failure).__name__} at {' < '.join(reversed(frames)) or 'an unknown place'}; "
         "its message is withheld, for it may quote data",
-        way_out="run the command again: a release goes on where it stopped, at no further charge; "
+        way_out="run the command again: a release or a wave goes on where it stopped, at no further charge; "
         "if it fails again, report this line",
     )

@@ -9,6 +9,7 @@ import typer
 
 from dp_spark import __version__
 from dp_spark.cli.guard import guarded
+from dp_spark.errors import ExitCode
 
 app = typer.Typer(
     name="dp-spark",
@@ -66,7 +67,7 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
-def _end(action: Callable[[], None], *, as_json: bool) -> NoReturn:
+def _end(action: Callable[[], ExitCode | None], *, as_json: bool) -> NoReturn:
     raise typer.Exit(guarded(action, as_json=as_json))
 
 
@@ -123,16 +124,19 @@ def plan(
     profile: ProfileFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print what a release will cost and how wrong each number may be; no protected row is read."""
+    """Print what a release will cost and how wrong each number may be; no protected row is read.
 
-    def action() -> None:
+    Where its account would refuse it, the code is that of the refusal, which stands below the plan.
+    """
+
+    def action() -> ExitCode:
         from dp_spark.cli.planning import plan_command
         from dp_spark.cli.trying import try_bounds
 
         if public_sample is None and sample_rate is None:
-            plan_command(spec, html=html, profile=profile, as_json=as_json)
-        else:
-            try_bounds(spec, public_sample, rate=sample_rate, html=html, as_json=as_json)
+            return plan_command(spec, html=html, profile=profile, as_json=as_json)
+        try_bounds(spec, public_sample, rate=sample_rate, html=html, as_json=as_json)
+        return ExitCode.OK
 
     _end(action, as_json=as_json)
 
@@ -560,12 +564,15 @@ def survey_plan(
     profile: ProfileFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print what a wave will cost, how wrong shares may be, and what is not hidden; no answer is read."""
+    """Print what a wave will cost, how wrong shares may be, and what is not hidden; no answer is read.
 
-    def action() -> None:
+    Where its account would refuse the wave, the code is that of the refusal, which stands below the plan.
+    """
+
+    def action() -> ExitCode:
         from dp_spark.cli.surveying import plan_command
 
-        plan_command(spec, html=html, profile=profile, as_json=as_json)
+        return plan_command(spec, html=html, profile=profile, as_json=as_json)
 
     _end(action, as_json=as_json)
 
@@ -642,6 +649,31 @@ def survey_publish_held(
         from dp_spark.cli.surveying import publish_held_command
 
         publish_held_command(spec, wave, reason=reason, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@survey_app.command("abandon")
+def survey_abandon(
+    spec: SurveyFile, wave: Wave, reason: Reason, profile: ProfileFile = None, as_json: AsJson = False
+) -> None:
+    """Give up an open or held wave: key and reports are deleted, its charge stands; recorded."""
+    _end_wave("abandon", spec, wave, reason, profile, as_json)
+
+
+@survey_app.command("burn")
+def survey_burn(
+    spec: SurveyFile, wave: Wave, reason: Reason, profile: ProfileFile = None, as_json: AsJson = False
+) -> None:
+    """Record that a wave's key or reports have leaked: its epsilon is infinite, its survey stops for good."""
+    _end_wave("burn", spec, wave, reason, profile, as_json)
+
+
+def _end_wave(word: str, spec: Path, wave: str, reason: str, profile: str | None, as_json: bool) -> NoReturn:
+    def action() -> None:
+        from dp_spark.cli.surveying import end_command
+
+        end_command(word, spec, wave, reason=reason, profile=profile, as_json=as_json)
 
     _end(action, as_json=as_json)
 

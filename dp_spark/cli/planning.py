@@ -2,13 +2,16 @@
 
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from dp_spark.cli.guard import ERRORS
-from dp_spark.errors import LedgerRefused, Refusal, SetupRefused
-from dp_spark.release.enrolling import as_enrolled, plan_for
+from dp_spark.cli.guard import ERRORS, tell_refusal
+from dp_spark.errors import ExitCode, LedgerRefused, Refusal, SetupRefused
+from dp_spark.release.enrolling import as_enrolled, plan_for, require_room
 from dp_spark.release.ledger import Budget, ReleaseId
 from dp_spark.release.listing import with_listed_files
 from dp_spark.release.places import open_ledger, paying_account, private_sources, release_record
@@ -19,12 +22,18 @@ from dp_spark.release.stored import plan_from_bytes
 from dp_spark.report import ReleaseFacts, facts_html, print_facts, release_facts, sealed_release
 
 
-def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json: bool) -> None:
-    """Print the plan of a spec and what its account has left; with `html`, write it as a page."""
+def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json: bool) -> ExitCode:
+    """Print the plan of a spec and what its account has left; with `html`, write it as a page.
+
+    Answers with the code of the refusal that a run would meet now by its account, told below the plan.
+    """
     release, places = load_spec(spec), load_profile(profile)
     budget: Budget | None = None
+    refused: Refusal | None = None
     try:
         budget = paying_account(places, release)
+    except LedgerRefused as refusal:
+        refused = refusal
     except Refusal as refusal:
         ERRORS.print(f"what is left is not known: {refusal}\n", markup=False, soft_wrap=True)
     if budget is None:
@@ -39,7 +48,35 @@ def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json:
     else:
         plan = plan_for(budget, release)
     plan = with_listed_files(plan, private_sources(places, release))
-    _show(release_facts(plan, budget=budget), html=html, as_json=as_json)
+    facts = release_facts(plan, budget=budget)
+    if html is not None:
+        write_page(html, facts_html(facts))
+    if budget is not None:
+        refused = refusal_of(lambda: require_room(budget, plan))
+    return show_plan(facts.as_json(), partial(print_facts, facts=facts), refused, as_json=as_json)
+
+
+def refusal_of(check: Callable[[], None]) -> Refusal | None:
+    """What a check refuses; None where it has nothing against it."""
+    try:
+        check()
+    except Refusal as refusal:
+        return refusal
+    return None
+
+
+def show_plan(
+    facts: dict[str, Any], write: Callable[[Console], None], refused: Refusal | None, *, as_json: bool
+) -> ExitCode:
+    """Print a plan and, where its account would refuse it, why; in JSON both are one document."""
+    if as_json:
+        told = {**facts, "refused": None if refused is None else refused.as_json()}
+        sys.stdout.write(json.dumps(told) + "\n")
+    else:
+        write(Console(highlight=False))
+        if refused is not None:
+            tell_refusal(refused, as_json=False)
+    return ExitCode.OK if refused is None else refused.exit_code
 
 
 def statement_command(release: str, *, html: Path | None, profile: str | None, as_json: bool) -> None:

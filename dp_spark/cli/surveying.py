@@ -7,23 +7,31 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from rich.console import Console
-
 from dp_spark.cli.guard import ERRORS
-from dp_spark.cli.planning import write_page
+from dp_spark.cli.planning import refusal_of, show_plan, write_page
 from dp_spark.cli.progress import progress
 from dp_spark.cli.setting_up import Protection, limit_of, texts_of
-from dp_spark.errors import BudgetRefused, Refusal
+from dp_spark.errors import BudgetRefused, ExitCode, Refusal
 from dp_spark.frames.session import start_session
-from dp_spark.release.ledger import SurveyAccount, WaveId, WaveRecord
+from dp_spark.release.ledger import (
+    SurveyAccount,
+    WaveEnd,
+    WaveId,
+    WaveRecord,
+    WaveState,
+    require_wave_fits,
+)
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import load_profile
-from dp_spark.release.spec import load_survey
-from dp_spark.release.survey import plan_survey
-from dp_spark.report import print_survey, survey_facts, survey_html
-from dp_spark.surveys import close_survey, estimate_survey, open_survey, randomize_survey
+from dp_spark.release.spec import SurveySpec, load_survey
+from dp_spark.release.survey import plan_survey, require_spec_of
+from dp_spark.release.survey_sources import require_own_answers
+from dp_spark.report import left_out, print_survey, survey_facts, survey_html
+from dp_spark.surveys import close_survey, end_survey, estimate_survey, open_survey, randomize_survey
 
 _Result = TypeVar("_Result")
+_ENDED = frozenset({WaveState.ABANDONED, WaveState.BURNED})
+_ENDS = {"abandon": WaveEnd.ABANDON, "burn": WaveEnd.BURN}
 
 
 def budget_command(
@@ -51,37 +59,71 @@ def budget_command(
     _tell(told, as_json=as_json)
 
 
-def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json: bool) -> None:
-    """Print the plan of a survey and what its account has left; with `html`, write it as a page."""
+def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json: bool) -> ExitCode:
+    """Print the plan of a survey and what its account has left; with `html`, write it as a page.
+
+    Answers with the code of the refusal that `open` would meet now by its account, told below the plan.
+    """
     survey, places = load_survey(spec), load_profile(profile)
     account: SurveyAccount | None = None
     private: frozenset[str] = frozenset()
+    refused: Refusal | None = None
     try:
         ledger = open_ledger(places)
         private = ledger.sources()
+        refused = refusal_of(lambda: require_own_answers(ledger, survey))
         account = ledger.survey_account(survey.budget.population, survey.survey)
     except Refusal as refusal:
         ERRORS.print(f"what is left is not known: {refusal}\n", markup=False, soft_wrap=True)
     facts = survey_facts(plan_survey(survey, private=private), account)
     if html is not None:
         write_page(html, survey_html(facts))
-    if as_json:
-        sys.stdout.write(json.dumps(facts.as_json()) + "\n")
-    else:
-        print_survey(Console(highlight=False), facts)
+    if account is not None and refused is None:
+        fits = partial(
+            require_wave_fits, account, survey.unit.protected, survey.epsilon, "a wave of this plan"
+        )
+        refused = refusal_of(fits)
+    return show_plan(facts.as_json(), partial(print_survey, facts=facts), refused, as_json=as_json)
 
 
 def publish_held_command(spec: Path, wave: str, *, reason: str, profile: str | None, as_json: bool) -> None:
     """Record the decision to publish a held wave, and publish it.
 
     Raises:
-        LedgerRefused: the wave is not held, or the reason is blank.
+        LedgerRefused: the wave is not held or of another spec, or the reason is blank.
         Refusal: as `estimate_survey`.
     """
     survey, places = load_survey(spec), load_profile(profile)
     (reason,) = texts_of("survey publish-held", reason=reason)
-    open_ledger(places).clear_wave(WaveId(survey.budget.population, survey.survey, wave), reason)
+    ledger, wave_id = open_ledger(places), WaveId(survey.budget.population, survey.survey, wave)
+    record = ledger.wave(wave_id)
+    if record is not None:
+        require_spec_of(record, survey)
+    ledger.clear_wave(wave_id, reason)
     estimate_command(spec, wave, profile=profile, as_json=as_json)
+
+
+def end_command(word: str, spec: Path, wave: str, *, reason: str, profile: str | None, as_json: bool) -> None:
+    """Abandon or burn a wave, and print what stays of it.
+
+    Raises:
+        LedgerRefused: the wave is unknown, its state does not allow that, or the reason is blank.
+        SetupRefused: something cannot be deleted; the decision stands.
+    """
+    survey, places = load_survey(spec), load_profile(profile)
+    (reason,) = texts_of(f"survey {word}", reason=reason)
+    wave_id = WaveId(survey.budget.population, survey.survey, wave)
+    record = end_survey(wave_id, _ENDS[word], reason, profile=places)
+    told = {**_state(record), "published": sorted(record.publications.values())}
+    if as_json:
+        _tell(told, as_json=True)
+        return
+    stays = ", ".join(sorted(record.publications.values()))
+    told["published"] = f"{stays}: it stays there, for whoever has it" if stays else "nothing"
+    told["deleted"] = "its key, its reports, and the tables that were staged"
+    if record.state is WaveState.BURNED:
+        told["account"] = f"{wave_id.population}/{wave_id.survey} admits no further wave"
+    _tell(told, as_json=False)
 
 
 def open_command(
@@ -92,7 +134,7 @@ def open_command(
     Raises:
         Refusal: as `open_survey`.
     """
-    opened = _done(partial(open_survey, reason=reason, changed=changed), spec, wave, profile)
+    opened = _done(partial(open_survey, reason=reason, changed=changed), load_survey(spec), wave, profile)
     account, record = opened.account, opened.record
     told = {
         "wave": str(record.wave_id),
@@ -113,8 +155,10 @@ def randomize_command(spec: Path, wave: str, *, profile: str | None, as_json: bo
     Raises:
         Refusal: as `randomize_survey`.
     """
-    added = _done(randomize_survey, spec, wave, profile)
-    _tell({**_state(added.record), "new": added.new}, as_json=as_json)
+    survey = load_survey(spec)
+    added = _done(randomize_survey, survey, wave, profile)
+    told = {**_state(added.record), "new": added.new, "left_out": left_out(survey)}
+    _tell(told, as_json=as_json)
 
 
 def close_command(spec: Path, wave: str, *, profile: str | None, as_json: bool) -> None:
@@ -123,8 +167,9 @@ def close_command(spec: Path, wave: str, *, profile: str | None, as_json: bool) 
     Raises:
         Refusal: as `close_survey`.
     """
-    record = _done(close_survey, spec, wave, profile)
-    _tell(_state(record), as_json=as_json)
+    survey = load_survey(spec)
+    record = _done(close_survey, survey, wave, profile)
+    _tell({**_state(record), "left_out": left_out(survey)}, as_json=as_json)
 
 
 def estimate_command(spec: Path, wave: str, *, profile: str | None, as_json: bool) -> None:
@@ -133,11 +178,13 @@ def estimate_command(spec: Path, wave: str, *, profile: str | None, as_json: boo
     Raises:
         Refusal: as `estimate_survey`.
     """
-    found = _done(estimate_survey, spec, wave, profile)
+    survey = load_survey(spec)
+    found = _done(estimate_survey, survey, wave, profile)
     told = {
         **_state(found.record),
         "published": sorted(found.record.publications.values()),
         "statement": str(found.statement),
+        "left_out": left_out(survey),
     }
     _tell(told, as_json=as_json)
 
@@ -148,7 +195,7 @@ def close_and_estimate_command(spec: Path, wave: str, *, profile: str | None, as
     Raises:
         Refusal: as `close_survey` and `estimate_survey`.
     """
-    _done(close_survey, spec, wave, profile)
+    _done(close_survey, load_survey(spec), wave, profile)
     estimate_command(spec, wave, profile=profile, as_json=as_json)
 
 
@@ -175,6 +222,7 @@ def show_command(*, population: str | None, profile: str | None, as_json: bool) 
             "unit": str(account.unit),
             "limit": str(account.limit),
             "spent": str(account.spent),
+            "burned": [wave_id.wave for wave_id in account.burned],
             "waves": [_state(wave) for wave in account.waves],
         }
         for account in accounts
@@ -185,18 +233,18 @@ def show_command(*, population: str | None, profile: str | None, as_json: bool) 
     for account in accounts:
         sys.stdout.write(
             f"{account.population}/{account.survey}: epsilon {account.spent} of {account.limit} spent, "
-            f"of each {account.unit}\n"
+            f"of each {account.unit}{_stopped(account)}\n"
         )
         for wave in account.waves:
             sys.stdout.write(
-                f"  {wave.wave_id.wave:<20} {wave.state.value:<10} epsilon {wave.epsilon}, "
-                f"{wave.reports:,} reports\n"
+                f"  {wave.wave_id.wave:<20} {wave.state.value:<10} epsilon {_epsilon(wave)}, "
+                f"{wave.reports:,} reports{', deleted' if wave.state in _ENDED else ''}\n"
             )
 
 
-def _done(step: Callable[..., _Result], spec: Path, wave: str, profile: str | None) -> _Result:
+def _done(step: Callable[..., _Result], survey: SurveySpec, wave: str, profile: str | None) -> _Result:
     """What a step of a wave answers; its progress is shown, and Spark starts if it asks for it."""
-    survey, places = load_survey(spec), load_profile(profile)
+    places = load_profile(profile)
     with progress(ERRORS, f"{survey.survey} {wave}", idle="nothing was left to do") as observe:
         return step(survey, wave, profile=places, spark=lambda: start_session(places.spark), observe=observe)
 
@@ -206,10 +254,24 @@ def _state(record: WaveRecord) -> dict[str, object]:
         "wave": str(record.wave_id),
         "state": record.state.value,
         "reports": record.reports,
-        "epsilon": str(record.epsilon),
+        "epsilon": _epsilon(record),
     }
 
 
+def _epsilon(record: WaveRecord) -> str:
+    """What the reports of a wave give away of a person."""
+    return "infinite" if record.state is WaveState.BURNED else str(record.epsilon)
+
+
+def _stopped(account: SurveyAccount) -> str:
+    burned = ", ".join(wave_id.wave for wave_id in account.burned)
+    return f"; stopped, as these waves are burned: {burned}" if burned else ""
+
+
 def _tell(told: Mapping[str, object], *, as_json: bool) -> None:
-    text = json.dumps(told) if as_json else "\n".join(f"{name:<10} {value}" for name, value in told.items())
+    text = (
+        json.dumps(told)
+        if as_json
+        else "\n".join(f"{name.replace('_', ' '):<10} {value}" for name, value in told.items())
+    )
     sys.stdout.write(text + "\n")

@@ -12,6 +12,7 @@ from dp_spark.frames.text import normal_texts
 
 GROUP, CELL, TEXT = "group", "cell", "text"
 NO_GROUP = -1
+_NULL = -1  # as the index of a text: the last of them, if one more is added
 
 
 class GroupNumbers:
@@ -42,21 +43,29 @@ class GroupNumbers:
 
     def of(self, columns: Sequence["pa.Array[Any]"]) -> NDArray[np.int32]:
         """The number of each row's group, or NO_GROUP, shape (rows,); one column of texts for each part."""
-        number = np.zeros(len(columns[0]), dtype=np.int64)
+        distinct, rows = zip(*map(_distinct, columns), strict=True)
+        places = [_places(texts, listed) for texts, listed in zip(distinct, self._listed, strict=True)]
+        if len(columns) == 1:  # only texts that differ are looked up
+            of_text: NDArray[np.int32] = np.append(self._found(places), np.int32(NO_GROUP))[rows[0]]
+            return of_text
+        found = self._found([np.append(place, -1)[row] for place, row in zip(places, rows, strict=True)])
+        if self._unlisted != NO_GROUP:
+            for row in rows:
+                found[row == _NULL] = NO_GROUP
+        return found
+
+    def _found(self, places: Sequence[NDArray[np.int64]]) -> NDArray[np.int32]:
+        """The number of each group, (rows,) places of its parts among the listed texts, -1 for none."""
+        number = np.zeros(len(places[0]), dtype=np.int64)
         known = np.ones(len(number), dtype=bool)
-        for column, listed, prefixes in zip(columns, self._listed, self._prefixes, strict=True):
-            place = _places(column, listed)
+        for place, listed, prefixes in zip(places, self._listed, self._prefixes, strict=True):
             known &= place >= 0
             number = number * len(listed) + place
             if prefixes is not None:
                 code, number = number, np.minimum(np.searchsorted(prefixes, number), len(prefixes) - 1)
                 known &= prefixes[number] == code
         number[~known] = 0
-        found = np.where(known, self._order[number], self._unlisted)
-        if self._unlisted != NO_GROUP:
-            for column in columns:
-                found[column.is_null().to_numpy(zero_copy_only=False)] = NO_GROUP
-        return found
+        return np.where(known, self._order[number], self._unlisted)
 
 
 def numbered(
@@ -82,10 +91,13 @@ def numbered(
         yield whole.filter(pa.array(group != NO_GROUP))
 
 
-def _places(column: "pa.Array[Any]", listed: "pa.Array[Any]") -> NDArray[np.int64]:
-    """Where each text stands among `listed`, -1 for none: looked up once for each distinct text."""
+def _distinct(column: "pa.Array[Any]") -> "tuple[pa.Array[Any], NDArray[np.int32]]":
+    """The texts that differ, and which of them each row has, _NULL for none."""
     coded: Any = column.dictionary_encode()
-    found: Any = pc.index_in(normal_texts(coded.dictionary), value_set=listed)
-    of_code = np.append(found.fill_null(-1).to_numpy().astype(np.int64), -1)  # the last is NULL's
-    place: NDArray[np.int64] = of_code[coded.indices.fill_null(-1).to_numpy()]
-    return place
+    return coded.dictionary, coded.indices.fill_null(_NULL).to_numpy()
+
+
+def _places(texts: "pa.Array[Any]", listed: "pa.Array[Any]") -> NDArray[np.int64]:
+    """Where each text stands among `listed`, -1 for none."""
+    found: Any = pc.index_in(normal_texts(texts), value_set=listed)
+    return found.fill_null(-1).to_numpy().astype(np.int64)  # type: ignore[no-any-return]

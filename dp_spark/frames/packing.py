@@ -85,7 +85,7 @@ def packed(batches: Iterator[pa.RecordBatch], *, packing: Packing, key: bytes) -
     waiting: list[list[NDArray[Any]]] = []
     size = 0
     for batch in batches:
-        columns = _columns(batch, packing, key)
+        columns = columns_of(batch, packing, key)
         if len(columns[0]):
             waiting.append(columns)
             size += len(columns[0])
@@ -103,7 +103,8 @@ def unpacked(batch: pa.RecordBatch, packing: Packing) -> list[NDArray[Any]]:
     ]
 
 
-def _columns(batch: pa.RecordBatch, packing: Packing, key: bytes) -> list[NDArray[Any]]:
+def columns_of(batch: pa.RecordBatch, packing: Packing, key: bytes) -> list[NDArray[Any]]:
+    """Of the rows that have a released group: identities, (rows, 2), numbers of groups, values as codes."""
     units, groups = packing.units, packing.units + packing.numbers.columns
     number = packing.numbers.of(batch.columns[units:groups])
     listed = number != NO_GROUP

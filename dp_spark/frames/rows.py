@@ -65,7 +65,7 @@ class Rows:
                 "input_missing",
                 f"the spec of {self.whose} has no input, and no frame was given",
                 way_out="add `input: {format: parquet, path: PATH}` to the spec, or give the rows as a "
-                "frame, in a notebook: Release.read(SPEC).run(spark, frame, key=KEY)",
+                "frame, of a release in a notebook: Release.read(SPEC).run(spark, frame, key=KEY)",
             )
 
     def require_no_stream(self, frame: DataFrame) -> None:
@@ -73,8 +73,8 @@ class Rows:
         if frame.isStreaming:
             raise InputRefused(
                 "input_streams",
-                "the frame is a stream, and the rows of a release are read as they are at one time",
-                way_out="write the rows of the period to a table and give a frame of that",
+                "the frame is a stream, and its rows are to be read as they are at one time",
+                way_out="write its rows to a table and give a frame of that",
             )
 
     def session(self) -> SparkSession:

@@ -102,7 +102,7 @@ def refuse_unknown_engine(spark: SparkSession) -> None:
             raise SetupRefused(
                 "unknown_engine",
                 f"{key} is set: an accelerated engine may bound or add differently from Spark's own",
-                way_out=f"run private releases in a session without {key}",
+                way_out=f"run releases and surveys in a session without {key}",
             )
 
 
@@ -145,14 +145,20 @@ def pinned(spark: SparkSession, *, frame_given: bool = False) -> Iterator[None]:
 
     pyspark's warnings are held back meanwhile: 3.5 warns with the text of a failure, which may quote rows.
     """
-    held = {key: value for key, value in PINNED.items() if not (frame_given and key in _OF_FRAMES)}
-    before = {key: spark.conf.get(key, None) for key in held}
-    for key, value in held.items():
+    wanted = {key: value for key, value in PINNED.items() if not (frame_given and key in _OF_FRAMES)}
+    with held(spark, wanted), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"pyspark\b")
+        yield
+
+
+@contextmanager
+def held(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Hold settings of a session, which gets its own back afterwards."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
         spark.conf.set(key, value)
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module=r"pyspark\b")
-            yield
+        yield
     finally:
         for key, own in before.items():
             if own is None:

@@ -1,12 +1,13 @@
 """Reports written to batches of a wave, and read from them."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.frames.names import quoted
-from dp_spark.frames.survey import not_yet, randomized
+from dp_spark.frames.survey import not_yet, randomized, report_schema
 from dp_spark.release.spec.survey_columns import COUNT_COLUMN, REPORT_COLUMN, TOKEN_COLUMN
 from dp_spark.release.survey import SurveyPlan
 
@@ -17,14 +18,12 @@ WRITING = {f"parquet.enable.dictionary#{TOKEN_COLUMN}": "false"}
 def counted_reports(spark: SparkSession, path: str, plan: SurveyPlan) -> DataFrame:
     """The counts of a closed wave: columns of groups, report and number."""
     groups = "".join(f"{quoted(name)} string, " for name in plan.spec.group_columns)
-    return spark.read.schema(f"{groups}{REPORT_COLUMN} long, {COUNT_COLUMN} long").parquet(f"file:{path}")
+    return spark.read.schema(f"{groups}{REPORT_COLUMN} long, {COUNT_COLUMN} long").parquet(_literal(path))
 
 
 def stored_reports(spark: SparkSession, batches: Sequence[str], plan: SurveyPlan) -> DataFrame:
     """The reports of all batches, at least one, as a lazy frame."""
-    groups = "".join(f"{quoted(name)} string, " for name in plan.spec.group_columns)
-    schema = f"{TOKEN_COLUMN} binary, {groups}{REPORT_COLUMN} long"
-    return spark.read.schema(schema).parquet(*(f"file:{path}" for path in batches))
+    return spark.read.schema(report_schema(plan)).parquet(*map(_literal, batches))
 
 
 def write_reports(
@@ -35,3 +34,8 @@ def write_reports(
     if batches:
         reports = not_yet(reports, stored=stored_reports(frame.sparkSession, batches, plan))
     reports.write.mode("errorifexists").options(**WRITING).parquet(f"file:{path}")
+
+
+def _literal(path: str) -> str:
+    """The URL of a local path for a read, which takes it for a pattern: what means others is escaped."""
+    return "file:" + re.sub(r"[\\\[\]{}*?]", r"\\\g<0>", path)

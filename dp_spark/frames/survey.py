@@ -5,11 +5,11 @@ tokens another keeps one answer of each person and randomizes it. No answer leav
 is shuffled, and no report is there of an answer that does not stand.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from itertools import product
+from typing import Any
 
-import pyarrow as pa
+import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -23,7 +23,12 @@ from dp_spark.frames.packing import BUCKET, Packing, packed
 from dp_spark.frames.survey_reports import Drawing, drawn_reports
 from dp_spark.noise import derive_key
 from dp_spark.queries import Listed
-from dp_spark.release.spec.survey_columns import COUNT_COLUMN, REPORT_COLUMN, TOKEN_COLUMN
+from dp_spark.release.spec.survey_columns import (
+    COUNT_COLUMN,
+    GROUP_COLUMN,
+    REPORT_COLUMN,
+    TOKEN_COLUMN,
+)
 from dp_spark.release.survey import SurveyPlan
 from dp_spark.uldp import CATCH_ALL, Domain
 from dp_spark.uldp.block_mechanism import BlockMechanism
@@ -32,7 +37,7 @@ _EVERYBODY = ("",)  # the group of a survey without groups, on the way
 
 
 def randomized(frame: DataFrame, *, plan: SurveyPlan, wave_key: bytes) -> DataFrame:
-    """Token (16 bytes), columns of groups (texts in NFC) and report: one row for each person with an answer.
+    """Token (16 bytes), number of the group and report: one row for each person with an answer.
 
     A row counts whose unit has no NULL and whose group is public. Of several rows of a person that with the
     least value of `first` stands, a NULL last; between equal ones a keyed choice, the same for any order,
@@ -52,13 +57,18 @@ def randomized(frame: DataFrame, *, plan: SurveyPlan, wave_key: bytes) -> DataFr
     rows = frame
     for name in spec.unit.columns:
         rows = rows.where(F.col(quoted(name)).isNotNull())
-    groups = "".join(f"{quoted(name)} string, " for name in spec.group_columns)
     return (
         rows.select(*named)
         .mapInArrow(pack, packing.schema)
         .repartition(BUCKET)
-        .mapInArrow(draw, f"{TOKEN_COLUMN} binary, {groups}{REPORT_COLUMN} long")
+        .mapInArrow(draw, report_schema(plan))
     )
+
+
+def report_schema(plan: SurveyPlan) -> str:
+    """The schema of reports, as Spark reads it."""
+    kind = "int" if _report_type(plan) == np.int32 else "long"
+    return f"{TOKEN_COLUMN} binary, {GROUP_COLUMN} int, {REPORT_COLUMN} {kind}"
 
 
 def not_yet(reports: DataFrame, *, stored: DataFrame) -> DataFrame:
@@ -75,10 +85,9 @@ def people_of(batches: DataFrame) -> DataFrame:
     return each.agg(people.alias("people"), reports.alias("reports"))
 
 
-def report_counts(batches: DataFrame, *, group_columns: Sequence[str]) -> DataFrame:
-    """How often each report occurs in each group: columns of groups, report and number; no tokens."""
-    by = [*map(quoted, group_columns), REPORT_COLUMN]
-    return batches.groupBy(*by).agg(F.count(F.lit(1)).alias(COUNT_COLUMN))
+def report_counts(batches: DataFrame) -> DataFrame:
+    """How often each report occurs in each group: the group's number, report and count; no tokens."""
+    return batches.groupBy(GROUP_COLUMN, REPORT_COLUMN).agg(F.count(F.lit(1)).alias(COUNT_COLUMN))
 
 
 def drawing_of(frame: DataFrame, plan: SurveyPlan) -> Drawing:
@@ -99,11 +108,18 @@ def drawing_of(frame: DataFrame, plan: SurveyPlan) -> Drawing:
         packing=packing,
         code_of_cell=_codes_of_cells(domain),
         catch_all=CATCH_ALL,
-        groups=tuple(pa.array(part, pa.string()) for part in zip(*plan.groups, strict=True)),
-        names=(TOKEN_COLUMN, *spec.group_columns, REPORT_COLUMN),
+        report_type=_report_type(plan),
         n_words=mechanism.n_words,
         randomize=mechanism.sampler.draw,  # alone: the estimators take a worker seconds to import
     )
+
+
+def _report_type(plan: SurveyPlan) -> np.dtype[Any]:
+    """The least type that holds all reports."""
+    mechanism = plan.mechanism
+    assert isinstance(mechanism, BlockMechanism)  # a spec names no other
+    small = mechanism.sampler.reports.size <= np.iinfo(np.int32).max
+    return np.dtype(np.int32 if small else np.int64)
 
 
 def _codes_of_cells(domain: Domain) -> Integers:

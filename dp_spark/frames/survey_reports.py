@@ -18,9 +18,11 @@ from dp_spark.frames.identity import Ids
 from dp_spark.frames.packing import Packing
 from dp_spark.frames.partition import Buckets
 from dp_spark.noise import encode_label, words
+from dp_spark.release.spec.survey_columns import GROUP_COLUMN, REPORT_COLUMN, TOKEN_COLUMN
 
 _ROWS_AT_ONCE = 2**17  # what fits a cache sorts twice as fast
 _WORDS_OF_A_BLOCK = 2
+REPORT_COLUMNS = (TOKEN_COLUMN, GROUP_COLUMN, REPORT_COLUMN)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 Randomize: TypeAlias = Callable[[Integers, NDArray[np.uint64]], NDArray[Any]]
@@ -35,8 +37,7 @@ class Drawing:
             answers comes first.
         code_of_cell: of each cell of listed texts, the last column fastest, its code in the domain.
         catch_all: the code of every other answer.
-        groups: the texts of groups, by their numbers, one column for each part.
-        names: of the columns of token, group and report.
+        report_type: an integer type that holds all reports.
         n_words: uniform words of 64 bits that a report uses.
         randomize: (n,) codes and (n, n_words) words to (n,) reports.
     """
@@ -44,8 +45,7 @@ class Drawing:
     packing: Packing
     code_of_cell: Integers
     catch_all: int
-    groups: "tuple[pa.Array[Any], ...]"
-    names: tuple[str, ...]
+    report_type: np.dtype[Any]
     n_words: int
     randomize: Randomize
 
@@ -53,7 +53,7 @@ class Drawing:
 def drawn_reports(
     batches: Iterator[pa.RecordBatch], *, drawing: Drawing, words_key: bytes
 ) -> Iterator[pa.RecordBatch]:
-    """Token, group and report of each person in the buckets of one partition, in the order of tokens."""
+    """Token, number of the group and report of each person in the buckets of one partition, by tokens."""
     buckets = Buckets(drawing.packing)
     for batch in batches:
         buckets.add(batch)
@@ -65,15 +65,19 @@ def drawn_reports(
 def _reports(
     ids: Ids, group: NDArray[Any], values: list[NDArray[Any]], drawing: Drawing, key: bytes
 ) -> pa.RecordBatch:
-    codes = _codes(values, drawing)
+    codes = codes_of(values, drawing)
     first = values[-1] if len(values) > _answers(drawing) else None
     chosen = first_answers(ids, group, codes, first)
-    ids, codes, group = np.take(ids, chosen, axis=0), codes[chosen], group[chosen]
+    return reports_of(np.take(ids, chosen, axis=0), group[chosen], codes[chosen], drawing, key)
+
+
+def reports_of(
+    ids: Ids, group: NDArray[Any], codes: Integers, drawing: Drawing, key: bytes
+) -> pa.RecordBatch:
+    """The report of each person, (n, 2) identities, (n,) numbers of groups and (n,) codes of answers."""
     reports = drawing.randomize(codes, report_words(key, ids, drawing.n_words))
-    number = pa.array(group)
-    groups = (pa.DictionaryArray.from_arrays(number, texts).dictionary_decode() for texts in drawing.groups)
-    columns = [_tokens(ids), *groups, pa.array(reports)]
-    return pa.RecordBatch.from_arrays(columns, names=[*drawing.names])
+    columns = [_tokens(ids), pa.array(group.astype(np.int32)), pa.array(reports.astype(drawing.report_type))]
+    return pa.RecordBatch.from_arrays(columns, names=[*REPORT_COLUMNS])
 
 
 def first_answers(ids: Ids, group: NDArray[Any], codes: Integers, first: NDArray[Any] | None) -> Integers:
@@ -116,7 +120,7 @@ def _answers(drawing: Drawing) -> int:
     return sum(isinstance(each, ListedCoding) for each in drawing.packing.values)
 
 
-def _codes(values: list[NDArray[Any]], drawing: Drawing) -> Integers:
+def codes_of(values: list[NDArray[Any]], drawing: Drawing) -> Integers:
     """The code of each answer, shape (rows,); one with an unlisted text is the catch-all."""
     cell = np.zeros(len(values[0]), dtype=np.int64)
     known = np.ones(len(cell), dtype=bool)

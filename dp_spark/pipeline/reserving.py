@@ -14,7 +14,7 @@ from dp_spark.pipeline.readiness import require_over, require_ready
 from dp_spark.pipeline.run import Asked, Step, reach_of
 from dp_spark.publish import (
     Part,
-    local_root,
+    local_path,
     open_sink,
     schema_for,
 )
@@ -30,7 +30,7 @@ from dp_spark.release.ledger import (
 from dp_spark.release.listing import with_listed_files
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import ReleasePlan
-from dp_spark.release.spec import ReleaseSpec
+from dp_spark.release.spec import ReleaseSpec, canonical_document
 from dp_spark.release.stored import plan_to_bytes
 
 
@@ -39,7 +39,7 @@ def reserved(asked: Asked) -> Claim:
     ledger, release, spec, rows = asked.ledger, asked.release, asked.spec, asked.rows
     if ledger.find(release) is not None:
         asked.observe(Step.RESUME)
-        return ledger.resume(release, Known(spec.digest, asked.revise))
+        return ledger.resume(release, Known(spec.digest, asked.revise, canonical_document(spec)))
     asked.observe(Step.PLAN)
     # Refusals first, before Spark starts and anything is charged; `reserve` decides.
     account = ledger.budget(release.population)
@@ -91,8 +91,8 @@ def _require_sinks(asked: Asked, plan: ReleasePlan) -> None:
     reach, part = reach_of(asked.profile, asked.rows), Part.of_period(asked.window.start)
     for sink in plan.spec.publish:
         open_sink(sink, reach).require_free(part, str(asked.release), schema_for(plan, sink))
-        if sink.path is not None:
-            asked.rows.require_apart(sink.path, local_root(sink.path))
+        if sink.path is not None and (root := local_path(sink.path)) is not None:
+            asked.rows.require_apart(sink.path, root)
 
 
 def _require_zone(spec: ReleaseSpec, rows: Rows) -> None:

@@ -2,7 +2,8 @@
 
 from dp_spark.publish.artefact import arrow_schema, artefact_digest, read_artefact, write_artefact
 from dp_spark.publish.editions import edition_of, schema_for
-from dp_spark.publish.parquet import local_root, publish_parquet, require_free
+from dp_spark.publish.parquet import ParquetSink, local_root
+from dp_spark.publish.places import local_path
 from dp_spark.publish.released import released_table, with_released_groups
 from dp_spark.publish.reports import count_reports, delete_batch, seal_batch, verify_batch
 from dp_spark.publish.sink import Edition, Part, Sink
@@ -10,6 +11,7 @@ from dp_spark.publish.sinks import Reach, open_sink, restored
 
 __all__ = [
     "Edition",
+    "ParquetSink",
     "Part",
     "Reach",
     "Sink",
@@ -18,12 +20,11 @@ __all__ = [
     "count_reports",
     "delete_batch",
     "edition_of",
+    "local_path",
     "local_root",
     "open_sink",
-    "publish_parquet",
     "read_artefact",
     "released_table",
-    "require_free",
     "restored",
     "schema_for",
     "seal_batch",

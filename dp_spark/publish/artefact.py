@@ -147,7 +147,7 @@ def write_artefact(table: pa.Table, path: Path) -> None:
         raise SetupRefused(
             "artefact_unwritable",
             f"cannot stage at {path}: {error.strerror or type(error).__name__}",
-            way_out="give the restricted zone space and this user write access, then run the same key again",
+            way_out="give the restricted zone space and this user write access, then run it again",
         ) from None
 
 
@@ -174,5 +174,5 @@ def _lost(path: Path, code: str, fault: str) -> PublishRefused:
         code,
         f"the staged artefact {path} {fault}",
         way_out="restore the file from a backup of the restricted zone; "
-        "without one the release is lost and a revision costs a new charge",
+        "without one it is lost, and a revision, or another wave, costs a new charge",
     )

@@ -49,3 +49,22 @@ def change_of(standing: pa.Schema, edition: pa.Schema, *, at: str) -> Change:
         added=[field.with_nullable(True) for field in edition if field.name not in known],
         missing=[name for name in known if name not in edition.names],
     )
+
+
+def in_columns(table: pa.Table, standing: pa.Schema, change: Change) -> pa.Table:
+    """The rows of an edition in the order of the columns that a table has, then those that it gets.
+
+    Columns that the edition lacks are NULL; only columns that the table gets keep their comments.
+    """
+    fields = [field.remove_metadata() for field in standing]
+    arrays = [
+        pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+        if field.name in change.missing
+        else table[field.name]
+        for field in fields
+    ]
+    nullable = [field.with_nullable(True) if field.name in change.missing else field for field in fields]
+    return pa.Table.from_arrays(
+        [*arrays, *(table[field.name] for field in change.added)],
+        schema=pa.schema([*nullable, *change.added]),
+    )

@@ -158,5 +158,5 @@ def _lost(home: Path, code: str, fault: str) -> PublishRefused:
         code,
         f"the batch of reports at {home} {fault}",
         way_out="restore the directory from a backup of the restricted zone; without one the wave cannot be "
-        "closed, and asking again is a new wave with a new charge",
+        "closed: abandon it (dp-spark survey abandon); asking again is a new wave with a new charge",
     )

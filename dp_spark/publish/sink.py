@@ -130,11 +130,17 @@ def is_placed(standing: Mapping[str, str] | None, release_id: str, digest: str |
         raise occupied(at, "what is no artefact of dp_spark")
     if holds == release_id:
         if digest not in (None, standing.get(DIGEST_LABEL)):
-            raise occupied(at, f"another artefact of the same release {release_id}")
+            raise occupied(at, f"another artefact of {_named(release_id)}")
         return True
     if not is_earlier(holds, release_id):
-        raise occupied(at, f"release {holds}")
+        raise occupied(at, _named(holds))
     return False
+
+
+def is_edition(standing: Mapping[str, str] | None, release_id: str, digest: str) -> bool:
+    """Whether the labels of what stands in a part name this artefact of this release."""
+    found = standing or {}
+    return (found.get(RELEASE_LABEL), found.get(DIGEST_LABEL)) == (release_id, digest)
 
 
 def is_earlier(holds: str, release_id: str) -> bool:
@@ -143,14 +149,19 @@ def is_earlier(holds: str, release_id: str) -> bool:
     return name == own_name and revision.isdigit() and int(revision) < int(own_revision)
 
 
+def _named(release_id: str) -> str:
+    """What a label names: a wave's says itself that it is of a survey."""
+    return release_id if release_id.startswith("survey:") else f"release {release_id}"
+
+
 def occupied(at: str, holds: str) -> PublishRefused:
     """The refusal of a part that something else holds."""
     return PublishRefused(
         "period_occupied",
-        f"{at} holds {holds}; a period that is published is not replaced",
-        way_out="a release of another name needs a table of its own. If the ledger was restored from a "
-        "backup, leave what is there: it was charged, and a second one would show other noise. Else move it "
-        "away and run the same key again",
+        f"{at} holds {holds}; a period or wave that is published is not replaced",
+        way_out="a release or survey of another name needs a table of its own. If the ledger was restored "
+        "from a backup, leave what is there: it was charged, and a second one would show other noise. Else "
+        "move it away and run it again",
     )
 
 

@@ -2,16 +2,24 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
+import sqlalchemy as sa
+
+from dp_spark.errors import SetupRefused
+from dp_spark.publish.catalog import CatalogSink, CatalogTable
 from dp_spark.publish.parquet import ParquetSink
+from dp_spark.publish.places import located
 from dp_spark.publish.sink import Sink
+from dp_spark.publish.sql import SqlSink
 from dp_spark.release.connecting import connection_named
 from dp_spark.release.profile import Connection
 from dp_spark.release.spec import SinkKind, SinkSpec
+from dp_spark.release.warehouse import engine_of
 
-SparkTable: TypeAlias = Callable[[str], Sink]
+SparkTable: TypeAlias = Callable[[str], CatalogTable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +28,7 @@ class Reach:
 
     Attributes:
         connections: of the profile, by name.
-        spark_table: gives the sink of a table of Spark's catalog; starts Spark when it is used.
+        spark_table: gives a table of Spark's catalog; starts Spark when it is used.
     """
 
     connections: Mapping[str, Connection]
@@ -45,15 +53,76 @@ def open_sink(spec: SinkSpec, reach: Reach) -> Sink:
     match spec.sink:
         case SinkKind.PARQUET:
             return ParquetSink(_path(spec))
+        case SinkKind.DELTA:
+            require_extra("deltalake", "delta")
+            from dp_spark.publish.delta import DeltaSink
+
+            return DeltaSink(located(_path(spec)))
+        case SinkKind.TABLE:
+            assert spec.table is not None  # the kinds that need one have one
+            return CatalogSink(reach.spark_table(spec.table))
+        case SinkKind.SQL:
+            return _database_table(spec, reach)
+        case SinkKind.ICEBERG:
+            return _iceberg(spec, reach)
         case _:
             raise NotImplementedError(spec.sink)
 
 
+def _database_table(spec: SinkSpec, reach: Reach) -> Sink:
+    """The sink of a table in the database that the spec's connection names."""
+    assert spec.connection is not None  # the kinds that need one have one
+    assert spec.table is not None
+    connection = reach.connection(spec.connection)
+    url = sa.make_url(connection.url)
+    if url.get_backend_name() != "duckdb":
+        return SqlSink(spec.named, spec.table, engine_of(spec.connection, connection))
+    if url.database in (None, "", ":memory:"):
+        raise SetupRefused(
+            "connection_keeps_nothing",
+            f"connection {spec.connection!r} is a DuckDB database in memory, which ends with the run",
+            way_out='name a file: url = "duckdb:///warehouse.duckdb"',
+        )
+    require_extra("duckdb", "duckdb")
+    from dp_spark.publish.duckdb import DuckDbSink
+
+    return DuckDbSink(spec.named, spec.table, Path(str(url.database)), connection.options)
+
+
+def _iceberg(spec: SinkSpec, reach: Reach) -> Sink:
+    assert spec.connection is not None  # the kinds that need one have one
+    assert spec.table is not None
+    connection = reach.connection(spec.connection)
+    require_extra("pyiceberg", "iceberg")
+    if connection.url.startswith("postgresql"):
+        require_extra("psycopg", "postgres")
+    from dp_spark.publish.iceberg import IcebergSink
+    from dp_spark.publish.iceberg_catalog import IcebergCatalog
+
+    return IcebergSink(IcebergCatalog(spec.connection, connection), spec.table)
+
+
 def restored(spec: SinkSpec, target: str) -> SinkSpec:
     """The sink where the ledger says that its copy is: a relative path is seen from where it was written."""
-    if spec.sink is not SinkKind.PARQUET:
-        return spec
-    return spec.model_copy(update={"path": str(Path(target).parents[1])})
+    match spec.sink:
+        case SinkKind.PARQUET:
+            return spec.model_copy(update={"path": str(Path(target).parents[1])})
+        case SinkKind.DELTA:
+            return spec.model_copy(update={"path": target})
+        case _:
+            return spec
+
+
+def require_extra(module: str, extra: str) -> None:
+    """Check that a library which comes with an extra is installed; it is not imported.
+
+    Raises:
+        SetupRefused: it is not.
+    """
+    if find_spec(module) is None:
+        raise SetupRefused(
+            "extra_missing", f"{module} is not installed", way_out=f"pip install 'dp-spark[{extra}]'"
+        )
 
 
 def _path(spec: SinkSpec) -> str:

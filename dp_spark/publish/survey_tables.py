@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dp_spark.release.spec.groups import TOTAL_LABEL
-from dp_spark.release.spec.survey_columns import COUNT_COLUMN, REPORT_COLUMN
+from dp_spark.release.spec.survey_columns import COUNT_COLUMN, GROUP_COLUMN, REPORT_COLUMN
 from dp_spark.release.survey import SurveyPlan
 from dp_spark.uldp import Estimate
 from dp_spark.uldp.pooling import is_small
@@ -69,15 +69,21 @@ def estimates_schema(plan: SurveyPlan) -> pa.Schema:
     )
 
 
-def counts_table(
-    plan: SurveyPlan, wave: str, groups: Sequence[Sequence[str]], reports: Any, people: Any
-) -> pa.Table:
-    """The table of reports, sorted by group and report: `groups` are columns, all of one length."""
-    arrays: list[pa.Array[Any]] = [
+def counts_table(plan: SurveyPlan, wave: str, counted: pa.Table) -> pa.Table:
+    """The table of reports, sorted by group and report.
+
+    Args:
+        plan: of the survey.
+        wave: its name.
+        counted: the number of a group, a report and how many sent it, in these columns.
+    """
+    reports, numbers = counted[REPORT_COLUMN].cast(pa.int64()), counted[GROUP_COLUMN].combine_chunks()
+    listed = zip(*plan.groups, strict=True) if plan.spec.group_columns else ()
+    arrays: list[pa.Array[Any] | pa.ChunkedArray[Any]] = [
         pa.array([wave] * len(reports), pa.string()),
-        *(pa.array(values, pa.string()) for values in groups),
-        pa.array(reports, pa.int64()),
-        pa.array(people, pa.int64()),
+        *(pa.array(part, pa.string()).take(numbers) for part in listed),
+        reports,
+        counted[COUNT_COLUMN],
     ]
     table = pa.Table.from_arrays(arrays, schema=counts_schema(plan))
     order: list[tuple[str, Literal["ascending", "descending"]]] = [

@@ -11,6 +11,7 @@ from dp_spark.release.ledger import (
     Receipt,
     Schedule,
     Standing,
+    admit,
     enrolled,
     noise_of,
     pair_missing,
@@ -48,16 +49,28 @@ def expected_receipt(account: Budget, plan: ReleasePlan) -> Receipt:
     Raises:
         BudgetRefused: the account has no pool that would pay.
     """
+    return account.would_take(_asked(account, plan))
+
+
+def require_room(account: Budget, plan: ReleasePlan) -> None:
+    """Check that an account has room for one more release of this plan; a window of time is another matter.
+
+    Raises:
+        BudgetRefused: it has not; says what would fit.
+    """
+    admit(account, _asked(account, plan))
+
+
+def _asked(account: Budget, plan: ReleasePlan) -> Asked:
     spec = plan.spec
     scheduled = spec.release in account.enrolled and spec.budget.pool is None
-    asked = Asked(
+    return Asked(
         f"release {spec.release}",
         noise_of(plan),
         plan.guarantee,
         schedule=spec.release if scheduled else None,
         pool=spec.budget.pool,
     )
-    return account.would_take(asked)
 
 
 def enrolment_of(

@@ -80,6 +80,11 @@ def shown(value: object) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
+def shown_key(key: Sequence[str | None]) -> str:
+    """The texts of one group, or of one cell of several columns, as a list in a spec writes them."""
+    return shown(key[0] if len(key) == 1 else list(key))
+
+
 def path_text(at: Place) -> str:
     """A place as the operator looks for it: `queries[1].lower`."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{_key_text(step)}" for step in at)

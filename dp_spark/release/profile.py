@@ -30,7 +30,6 @@ _LEDGERS = "sqlite:///PATH or postgresql+psycopg://ROLE@HOST/DATABASE"
 # What a PostgreSQL URL may say of the way to its server; nothing of it is a secret.
 _POSTGRES_OPTIONS = frozenset({"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey"})
 _KEYS = (*_EMBEDDED, "ledger_password", "connections", "retention_days", "spark")
-_CONNECTION_KEYS = ("url", "password", "options")
 _CONNECTION_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _LONGEST_RETENTION = 36_600  # days
 # Answers depend on these: dp_spark sets some itself, and knows no engine but Spark's own.
@@ -40,8 +39,10 @@ _PINNED = (
     "spark.sql.execution.arrow.pyspark.enabled",
 )
 _ENGINES = ("spark.plugins", "spark.sql.extensions")
-_SECRET = re.compile(r"secret|password|passwd|token|credential|access\.?key|private\.?key", re.IGNORECASE)
-_FILES = ("sqlite", "duckdb")  # databases that are a file
+_SECRET = re.compile(
+    r"secret|password|passwd|passphrase|token|credential|(access|private|api)[._-]?key", re.IGNORECASE
+)
+FILES = ("sqlite", "duckdb")  # databases that are a file
 _LINE = re.compile(r"\(at line [0-9]+")
 
 
@@ -191,10 +192,7 @@ def _sqlite_url(rest: str, root: Path) -> str:
 
 
 def _postgres_url(url: str) -> str:
-    try:
-        parsed = sa.make_url(read_text(url))
-    except sa.exc.ArgumentError:
-        raise Wrong(Problem("cannot be read (value not shown)", f"write {_LEDGERS}", _LEDGERS)) from None
+    parsed = _parsed_url(url, _LEDGERS)
     if parsed.password is not None:
         way_out = "write ledger_password = file:PATH, env:NAME or command:PROGRAM, and replace the password"
         raise Wrong(Problem("holds a password (value not shown)", way_out, _LEDGERS))
@@ -232,39 +230,63 @@ def _read_connection(written: object) -> Connection:
         raise Wrong(Problem(why, way_out, _CONNECTION_NAME.pattern))
     if not isinstance(value, dict) or "url" not in value:
         raise Wrong(Problem("has no url", 'write url = "postgresql+psycopg://ROLE@HOST/DATABASE"'))
-    if unknown := [key for key in value if key not in _CONNECTION_KEYS]:
-        raise Wrong(*(unknown_key(key, _CONNECTION_KEYS) for key in unknown))
-    password = value.get("password")
-    return Connection(
-        url=_connection_url(value["url"], root),
-        password=None if password is None else _read_reference(password, root),
-        options=MappingProxyType(_read_options(value.get("options", {}))),
-    )
+    if unknown := [key for key in value if key not in _CONNECTION_READERS]:
+        raise Wrong(*(unknown_key(key, tuple(_CONNECTION_READERS)) for key in unknown))
+    read: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for key, reader in _CONNECTION_READERS.items():
+        if key in value:
+            try:
+                read[key] = reader(value[key], root)
+            except Wrong as failure:
+                problems += [problem.under(key) for problem in failure.problems]
+    if problems:
+        raise Wrong(*problems)
+    return Connection(**read)
 
 
 def _connection_url(value: object, root: Path) -> str:
     """The URL; a file's path in it becomes absolute."""
-    text = read_text(value)
-    try:
-        parsed = sa.make_url(text)
-    except sa.exc.ArgumentError:
-        way_out = "write one that SQLAlchemy reads, such as postgresql+psycopg://ROLE@HOST/DATABASE"
-        raise Wrong(Problem("cannot be read (value not shown)", way_out)) from None
+    parsed = _parsed_url(value, "postgresql+psycopg://ROLE@HOST/DATABASE")
     if parsed.password is not None or _SECRET.search(" ".join(parsed.query)):
         way_out = "write password = file:PATH, env:NAME or command:PROGRAM, and replace the password"
         raise Wrong(Problem("holds a password (value not shown)", way_out))
-    if parsed.get_backend_name() in _FILES and parsed.database and parsed.database != ":memory:":
-        return f"{parsed.drivername}:///{root / parsed.database}"
-    return text
+    if parsed.get_backend_name() not in FILES:
+        return cast(str, value)
+    file = f"{parsed.drivername}:///{root / (parsed.database or '')}"
+    if parsed.host or parsed.query or "?" in file or parsed.database in (None, "", ":memory:"):
+        why, way_out = (
+            "names no file, or options",
+            f"write {parsed.drivername}:///PATH, and options in `options`",
+        )
+        raise Wrong(Problem(f"{why} (value not shown)", way_out, "a path without ?"))
+    return file
 
 
-def _read_options(value: object) -> dict[str, str]:
+def _parsed_url(value: object, example: str) -> sa.URL:
+    """The URL; nothing of it is shown when it is none, as it may hold a password."""
+    try:
+        return sa.make_url(read_text(value))
+    except (Wrong, sa.exc.ArgumentError, ValueError):
+        raise Wrong(Problem("cannot be read (value not shown)", f"write {example}", example)) from None
+
+
+def _read_options(value: object, root: Path) -> Mapping[str, str]:
+    """Options as text; `root` plays no part."""
     if not isinstance(value, dict) or not all(isinstance(each, str | int) for each in value.values()):
         raise Wrong(Problem("is no table of texts", 'write options = {warehouse = "..."}'))
     if secret := [key for key in value if _SECRET.search(key)]:
         way_out = "leave it to `password`, or to the environment of the driver"
         raise Wrong(Problem(f"option {shown(secret[0])} may hold a secret (value not shown)", way_out))
-    return {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
+    texts = {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
+    return MappingProxyType(texts)
+
+
+_CONNECTION_READERS: Mapping[str, Callable[[object, Path], object]] = {
+    "url": _connection_url,
+    "password": _read_reference,
+    "options": _read_options,
+}
 
 
 def _read_retention(value: object, root: Path) -> int:
@@ -366,6 +388,13 @@ staging = {json.dumps(staging)}
 
 # One page for each sealed release: what was released and how wrong it may be.
 statements = {json.dumps(statements)}
+
+# Databases and catalogs that specs call `connection`; `password` says where it is, no URL holds one.
+# [connections.warehouse]
+# url = "postgresql+psycopg://publisher@db.example.org/warehouse?sslmode=verify-full"
+# password = "env:WAREHOUSE_PASSWORD"
+# [connections.local]
+# url = "duckdb:///warehouse.duckdb"
 
 # Settings of the Spark session. dp_spark sets ANSI mode and the session time zone itself;
 # spark.plugins and spark.sql.extensions are refused.

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import zlib
-from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,9 +10,10 @@ from typing import Any
 
 from dp_spark.errors import LedgerRefused, PlanRefused, Refusal
 from dp_spark.release.group_keys import Keys, packed_keys, unpacked_keys
-from dp_spark.release.ledger import source_name
-from dp_spark.release.spec import InputSpec, SurveySpec, survey_from_canonical
+from dp_spark.release.ledger import WaveRecord, source_name
+from dp_spark.release.spec import InputSpec, SurveySpec, canonical_document, survey_from_canonical
 from dp_spark.release.stored_mechanism import mechanism_from_json, mechanism_to_json
+from dp_spark.release.stored_spec import domain_from_json, domain_to_json, told_spec_changes
 from dp_spark.release.survey_lists import survey_domain, survey_groups, survey_weights
 from dp_spark.uldp import Domain, Mechanism, MechanismName, efficiency, mechanism
 from dp_spark.uldp.block_mechanism import BlockMechanism
@@ -35,6 +35,7 @@ class SurveyPlan:
         efficiency: of its designs against the limit, at the hardest truth.
         groups: public keys in code point order, (()) of the one key () for a spec without groups.
         weights: of each group, public and above 0; None where groups count by their reports.
+        source: the input's name in the ledger, wherever the commands are run from; None of a frame.
     """
 
     spec: SurveySpec
@@ -43,6 +44,7 @@ class SurveyPlan:
     efficiency: float
     groups: Keys
     weights: tuple[Fraction, ...] | None
+    source: str | None = None
 
 
 def plan_survey(spec: SurveySpec, *, private: Iterable[str] = ()) -> SurveyPlan:
@@ -55,8 +57,8 @@ def plan_survey(spec: SurveySpec, *, private: Iterable[str] = ()) -> SurveyPlan:
         InputRefused: a list is private, cannot be read, or says what it may not.
         PlanRefused: the mechanism cannot be made for so many categories.
     """
-    own = {source_name(spec.input.place)} if isinstance(spec.input, InputSpec) else set()
-    known = frozenset(own | set(private))
+    source = source_name(spec.input.place) if isinstance(spec.input, InputSpec) else None
+    known = frozenset(private) | (frozenset() if source is None else {source})
     domain, groups = survey_domain(spec, known), survey_groups(spec, known)
     _require_small(spec, domain, groups)
     made = mechanism(spec.mechanism, domain.n_categories, domain.n_sensitive, spec.epsilon)
@@ -67,6 +69,7 @@ def plan_survey(spec: SurveySpec, *, private: Iterable[str] = ()) -> SurveyPlan:
         efficiency=_efficiency(made),
         groups=groups,
         weights=survey_weights(spec, groups),
+        source=source,
     )
 
 
@@ -93,15 +96,32 @@ def _efficiency(made: Mechanism) -> float:
     return efficiency(made.n_categories, made.sampler.components, made.epsilon).value
 
 
+def require_spec_of(record: WaveRecord, spec: SurveySpec) -> None:
+    """Check that a wave was opened with this spec.
+
+    Raises:
+        LedgerRefused: with another one; says what differs.
+    """
+    if record.spec_digest != spec.digest:
+        told = told_spec_changes(record.plan_bytes, canonical_document(spec))
+        raise LedgerRefused(
+            "wave_of_another_spec",
+            f"wave {record.wave_id} was opened with another spec, and a wave has one question, one set of "
+            f"categories, one epsilon{told}",
+            way_out="run it with the spec that opened it, or open another wave with this one",
+        )
+
+
 def survey_plan_to_bytes(plan: SurveyPlan) -> bytes:
     """The plan as canonical JSON, under its own digest."""
     body = {
         "spec": json.loads(plan.spec.canonical_json()),
-        "domain": _domain_to_json(plan.domain),
+        "domain": domain_to_json(plan.domain),
         "mechanism": mechanism_to_json(plan.mechanism),
         "efficiency": plan.efficiency,
         "groups": packed_keys(plan.groups),
         "weights": None if plan.weights is None else [str(weight) for weight in plan.weights],
+        "source": plan.source,
     }
     return _canonical({"format": FORMAT, "sha256": _digest(body), "plan": body})
 
@@ -130,29 +150,13 @@ def _plan_from_json(stored: Mapping[str, Any]) -> SurveyPlan:
     weights = stored["weights"]
     return SurveyPlan(
         spec=survey_from_canonical(json.dumps(stored["spec"])),
-        domain=_domain_from_json(stored["domain"]),
+        domain=domain_from_json(stored["domain"]),
         mechanism=mechanism_from_json(stored["mechanism"]),
         efficiency=float(stored["efficiency"]),
         groups=unpacked_keys(stored["groups"]),
         weights=None if weights is None else tuple(map(Fraction, weights)),
+        source=stored.get("source"),
     )
-
-
-def _domain_to_json(domain: Domain) -> dict[str, Any]:
-    return {
-        "columns": domain.columns,
-        "categories": domain.categories,
-        "flags": b64encode(zlib.compress(domain.flags)).decode(),
-        "sha256": domain.digest,
-    }
-
-
-def _domain_from_json(stored: Mapping[str, Any]) -> Domain:
-    flags = zlib.decompress(b64decode(stored["flags"]))
-    domain = Domain(tuple(stored["columns"]), tuple(map(tuple, stored["categories"])), flags)
-    if domain.digest != stored["sha256"]:
-        raise ValueError("the domain of the stored plan is damaged")
-    return domain
 
 
 def _digest(body: object) -> str:

@@ -10,7 +10,7 @@ from dp_spark.errors import InputRefused, PlanRefused
 from dp_spark.release.group_keys import Keys
 from dp_spark.release.list_files import file_texts, told_file
 from dp_spark.release.listing import keys_in_files
-from dp_spark.release.problems import Wrong, shown
+from dp_spark.release.problems import Wrong, shown, shown_key
 from dp_spark.release.public_lists import require_public_path
 from dp_spark.release.reading import exact_number
 from dp_spark.release.spec import MAX_GROUP_KEYS, GroupWeight, SurveySpec
@@ -19,6 +19,10 @@ from dp_spark.uldp import Domain
 
 _MOST_CELLS = 1_000_000
 _FLAGS = {"true": True, "false": False}
+_WAYS_OUT = {  # where a release could name another label
+    "groups_null": "remove such rows: a NULL belongs to no public group of a survey",
+    "groups_label": "write another text in the list: the labels of a survey's tables are fixed",
+}
 EVERYBODY: Keys = ((),)  # the groups of a spec without group_by
 
 
@@ -73,11 +77,11 @@ def _flags(rows: Iterable[tuple[str | None, ...]], told: str) -> dict[tuple[str,
         if flag not in _FLAGS:
             raise InputRefused(
                 "domain_file",
-                f"{told}: {shown(texts)} has {SENSITIVE_COLUMN} = {shown(flag)} (allowed: true | false)",
+                f"{told}: {shown_key(texts)} has {SENSITIVE_COLUMN} = {shown(flag)} (allowed: true | false)",
                 way_out="say of each category whether it is sensitive, true or false",
             )
         if texts in flags:
-            why = f"{told} lists {shown(texts)} twice, perhaps in two spellings"
+            why = f"{told} lists {shown_key(texts)} twice, perhaps in two spellings"
             raise InputRefused("domain_file", why, way_out="list it once")
         flags[texts] = _FLAGS[flag]
     return flags
@@ -96,7 +100,11 @@ def survey_groups(spec: SurveySpec, private: Iterable[str]) -> Keys:
     known = tuple(private)
     for path in spec.groups.files:
         _require_public([path], known, told=told_file(path))
-    return keys_in_files(spec.groups, spec.group_columns, known, rolled=True)
+    try:
+        return keys_in_files(spec.groups, spec.group_columns, known, rolled=True)
+    except InputRefused as refusal:
+        way_out = _WAYS_OUT.get(refusal.code, refusal.way_out)
+        raise InputRefused(refusal.code, refusal.message, way_out=way_out) from None
 
 
 def survey_weights(spec: SurveySpec, groups: Keys) -> tuple[Fraction, ...] | None:
@@ -116,7 +124,7 @@ def survey_weights(spec: SurveySpec, groups: Keys) -> tuple[Fraction, ...] | Non
     for *key, text in rows:
         weight = _weight(text, spec.weight, told)
         if weights.setdefault(tuple(key), weight) != weight:
-            why = f"{told}: group {shown(tuple(key))} has two weights in column {column!r}"
+            why = f"{told}: group {shown_key(key)} has two weights in column {column!r}"
             raise InputRefused("weight_twice", why, way_out="list each group once")
     return tuple(weights[key] for key in groups)
 

@@ -1,6 +1,7 @@
 """The same facts about a release, or a survey, three ways: on the console, as a page, on disk."""
 
 from dp_spark.report.facts import Amount, ReleaseFacts, SealedRelease, release_facts
+from dp_spark.report.left_out import left_out
 from dp_spark.report.outcome import RunResult, result_json, result_text
 from dp_spark.report.page import facts_html
 from dp_spark.report.statement import StatementPaths, file_digest, sealed_release, write_statement
@@ -8,6 +9,7 @@ from dp_spark.report.survey_facts import SurveyFacts, survey_facts
 from dp_spark.report.survey_page import survey_html, survey_plan_page
 from dp_spark.report.survey_statement import write_survey_statement
 from dp_spark.report.survey_text import print_survey, survey_text
+from dp_spark.report.survey_words import given_away
 from dp_spark.report.text import facts_text, print_facts
 
 __all__ = [
@@ -20,6 +22,8 @@ __all__ = [
     "facts_html",
     "facts_text",
     "file_digest",
+    "given_away",
+    "left_out",
     "print_facts",
     "print_survey",
     "release_facts",

@@ -212,9 +212,18 @@ def ledger(cost: CostFacts) -> tuple[tuple[str, str], ...]:
         ("limit", spending(cost.limit)),
         *((("scheduled", spending(cost.scheduled)),) if has_schedules else ()),
         ("spent", spending(cost.spent) + (" of the pools" if has_schedules else "")),
-        ("left" if cost.charged or cost.slots else "left after", spending(cost.left_after)),
+        _left(cost),
         ("slots left" if cost.slots else "that pays", _releases(cost)),
     )
+
+
+def _left(cost: CostFacts) -> tuple[str, str]:
+    """What is left, without the release where that does not fit: a negative budget is none."""
+    if cost.charged or cost.slots:
+        return "left", spending(cost.left_after)
+    if min(cost.left_after.epsilon, cost.left_after.delta) < 0:
+        return "left", spending(cost.left)
+    return "left after", spending(cost.left_after)
 
 
 def _charge(cost: CostFacts) -> str:
@@ -236,7 +245,7 @@ def _releases(cost: CostFacts) -> str:
     if cost.charged:
         return f"{counted(cost.releases_that_fit, 'more release')} of this cost"
     if cost.releases_that_fit == 0:
-        return "nothing: this release does not fit"
+        return "nothing: this release does not fit; raise the limit, or ask for at most what is left"
     return f"{counted(cost.releases_that_fit, 'release')} of this cost, this one included"
 
 

@@ -69,7 +69,7 @@ def write_both(paths: StatementPaths, page: str, facts: Mapping[str, Any]) -> No
         raise SetupRefused(
             "statement_unwritable",
             f"the statement cannot be written to {paths.json.parent} ({failure.strerror})",
-            way_out="make room, give this user write access, run the same key again: only the seal is left",
+            way_out="make room, give this user write access, run it again: only the seal is left",
         ) from None
 
 

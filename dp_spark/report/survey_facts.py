@@ -10,6 +10,7 @@ from typing import Any
 from dp_spark.release.ledger.waves import SurveyAccount, WaveRecord
 from dp_spark.release.spec import InputSpec
 from dp_spark.release.survey import SurveyPlan
+from dp_spark.report.left_out import left_out
 from dp_spark.report.plain import as_plain
 from dp_spark.report.units import unit_words
 from dp_spark.uldp import exposure, limit
@@ -49,6 +50,7 @@ class AccountFacts:
         left_after: what is left once it is charged; below 0 if it does not fit.
         waves: how many were opened.
         waves_that_fit: how many more of this epsilon; where it is not charged yet, this one among them.
+        burned: waves whose key or reports have leaked; with one, none fits.
     """
 
     limit: Fraction
@@ -57,6 +59,7 @@ class AccountFacts:
     left_after: Fraction
     waves: int
     waves_that_fit: int
+    burned: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,7 @@ class SurveyFacts:
         exposure: what reports give away.
         group_by: the columns beside a report.
         groups: how many there are.
+        left_out: who gets no report, in a sentence.
         weighted: whether groups count by public weights in the total.
         method: of the estimates.
         consistency: of the estimates.
@@ -153,6 +157,7 @@ class SurveyFacts:
     exposure: Exposure
     group_by: tuple[str, ...]
     groups: int
+    left_out: str
     weighted: bool
     method: str
     consistency: str
@@ -197,6 +202,7 @@ def survey_facts(
         exposure=exposure(made),
         group_by=spec.group_columns,
         groups=len(plan.groups),
+        left_out=left_out(spec),
         weighted=plan.weights is not None,
         method=str(spec.estimate.method),
         consistency=str(spec.estimate.consistency),
@@ -255,5 +261,6 @@ def _account_facts(account: SurveyAccount, epsilon: Fraction, *, charged: bool) 
         charged=charged,
         left_after=left if charged else left - epsilon,
         waves=len(account.waves),
-        waves_that_fit=max(left // epsilon, 0),
+        waves_that_fit=0 if account.burned else max(left // epsilon, 0),
+        burned=tuple(wave_id.wave for wave_id in account.burned),
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from dp_spark.report.figures import counted, exact, figures, listed_names
 from dp_spark.report.phrases import NO_LEDGER
-from dp_spark.report.survey_facts import GroupReports, SurveyFacts
+from dp_spark.report.survey_facts import AccountFacts, GroupReports, SurveyFacts
 
 _WAVES = 10  # of which odds are told
 
@@ -33,6 +33,7 @@ def asked(facts: SurveyFacts) -> tuple[tuple[str, str], ...]:
         ("of", f"each {facts.unit}, one report in a wave; of several answers {stands} stands"),
         ("answers", f"from {facts.source}"),
         ("beside it", beside + (", weighted in the total" if facts.weighted else "")),
+        ("left out", facts.left_out),
         ("epsilon", f"{exact(facts.epsilon)}, of each report"),
         ("categories", f"{facts.n_categories:,}, of which {facts.n_sensitive:,} are sensitive"),
         ("sensitive", _names(facts.sensitive)),
@@ -74,15 +75,34 @@ def account(facts: SurveyFacts) -> tuple[tuple[str, str], ...]:
     epsilon = f"epsilon {exact(facts.epsilon)}"
     if of is None:
         return (("charge", f"{epsilon}, once a wave"), ("left", NO_LEDGER))
-    more = counted(of.waves_that_fit, "wave")
-    fits = f"{more} of this epsilon" + (", this one included" if of.waves_that_fit else ": this one does not")
+    waves = counted(of.waves_that_fit, "wave")
+    pays = f"{waves} more of this epsilon" if of.charged else f"{waves} of this epsilon, this one included"
+    left = ("left" if of.charged else "left after", f"epsilon {exact(of.left_after)}")
+    after = (left, ("that pays", pays)) if of.left_after >= 0 else _too_much(facts, of)
+    burned = ""
+    if of.burned:
+        burned = f"; infinite in truth, as {', '.join(of.burned)} leaked"
+        after = (("left", "nothing: the survey has stopped, and its question is asked no more"),)
     return (
         ("account", f"{facts.population}, of the question {facts.survey}"),
         ("charged" if of.charged else "charge", f"{epsilon}, once a wave"),
         ("limit", f"epsilon {exact(of.limit)}"),
-        ("spent", f"epsilon {exact(of.spent)} in {counted(of.waves, 'wave')}"),
-        ("left" if of.charged else "left after", f"epsilon {exact(of.left_after)}"),
-        ("that pays", f"{more} more of this epsilon" if of.charged else fits),
+        ("spent", f"epsilon {exact(of.spent)} in {counted(of.waves, 'wave')}{burned}"),
+        *after,
+    )
+
+
+def _too_much(facts: SurveyFacts, of: AccountFacts) -> tuple[tuple[str, str], ...]:
+    """What stands in the place of what is left, where a wave does not fit."""
+    left = of.left_after + facts.epsilon
+    less = f"ask for at most epsilon {exact(left)}, or " if left > 0 else ""
+    return (
+        ("left", f"epsilon {exact(left)}: this wave does not fit, by epsilon {exact(-of.left_after)}"),
+        (
+            "way out",
+            f"{less}raise the limit to epsilon {exact(of.spent + facts.epsilon)} or more: dp-spark survey "
+            "budget set",
+        ),
     )
 
 
@@ -101,6 +121,18 @@ def protects(facts: SurveyFacts) -> tuple[str, ...]:
 def not_hidden(facts: SurveyFacts) -> tuple[str, ...]:
     """What reports give away, with the numbers of this survey."""
     return (*_in_clear(facts), *_beside(facts), *_again(facts), *_forged(facts), *_kind(facts))
+
+
+def given_away(facts: SurveyFacts) -> str:
+    """The three numbers of what reports give away, in one sentence; the README has the demo's."""
+    of = facts.exposure
+    rate, odds = figures(100 * of.answers_in_clear), figures(of.odds)
+    forged = figures(max(of.influence_block, of.influence_answer))
+    return (
+        f"an answer that is not sensitive is reported in clear with probability {rate} %, a protected report "
+        f"raises the odds that the answer is sensitive {odds} times, and a forged report counts as up to "
+        f"{forged} honest ones"
+    )
 
 
 def _in_clear(facts: SurveyFacts) -> Iterator[str]:

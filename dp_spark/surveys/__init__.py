@@ -1,4 +1,4 @@
-"""The life of a wave of a survey, from its opening to its seal; like `pipeline`, it calls every room.
+"""The life of a wave of a survey, from opening to seal or decision; like `pipeline`, it calls every room.
 
 A step can be killed anywhere and started again: the ledger knows the wave's state, and each step either
 changes nothing the second time or is decided by the ledger's compare-and-set.
@@ -6,6 +6,7 @@ changes nothing the second time or is decided by the ledger's compare-and-set.
 
 from dp_spark.surveys.batches import randomize_survey
 from dp_spark.surveys.closing import close_survey
+from dp_spark.surveys.ending import end_survey
 from dp_spark.surveys.estimating import estimate_survey
 from dp_spark.surveys.opening import open_survey
 from dp_spark.surveys.run import Added, Estimated, Opened, WaveObserver, WaveStep
@@ -17,6 +18,7 @@ __all__ = [
     "WaveObserver",
     "WaveStep",
     "close_survey",
+    "end_survey",
     "estimate_survey",
     "open_survey",
     "randomize_survey",

@@ -16,7 +16,7 @@ from dp_spark.publish.durable import make_directories
 from dp_spark.release.ledger import Batch, BatchClaim, WaveRecord, WaveState
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import SurveySpec
-from dp_spark.surveys.run import Added, WaveObserver, WaveRun, WaveStep, home_of, opened_input, taken_up
+from dp_spark.surveys.run import Added, WaveObserver, WaveRun, WaveStep, opened_input, taken_up
 
 _RACES = 5  # lost to other runs in a row, until a run gives up
 _BATCH = "batch-"  # of names in the restricted zone: a fence follows
@@ -43,7 +43,7 @@ def randomize_survey(
         claim = run.ledger.begin_batch(run.wave_id)
         rows = opened_input(run)
         kinds = "-".join(unit_kinds(rows, run.plan.spec))
-        home = home_of(run) / f"{_BATCH}{claim.fence}-{kinds}"
+        home = run.home / f"{_BATCH}{claim.fence}-{kinds}"
         try:
             _require_same_kinds(run, kinds)  # after the claim, as all that batches decide
             added = _add_batch(run, claim, rows, home)
@@ -52,7 +52,7 @@ def randomize_survey(
                 raise
             added = None
         record = run.record()
-        tidy(run, record, lost=None if added else home)
+        tidy(run.home, record, lost=None if added else home)
         if added is not None:
             return Added(record, added)
     raise LedgerRefused(
@@ -109,8 +109,8 @@ def verified(run: WaveRun, record: WaveRecord) -> list[str]:
     return [batch.path for batch in record.batches]
 
 
-def tidy(run: WaveRun, record: WaveRecord, *, lost: Path | None = None) -> None:
-    """Delete, unread, what can be no batch any more; of a closed wave all.
+def tidy(zone: Path, record: WaveRecord, *, lost: Path | None = None) -> None:
+    """Delete from a wave's `zone`, unread, what can be no batch any more; all unless it is open.
 
     While the wave is open that is `lost`, if it is no batch, and what attempts have left that began before
     the newest batch did: their numbers are taken. A later attempt may be alive, and win.
@@ -121,7 +121,7 @@ def tidy(run: WaveRun, record: WaveRecord, *, lost: Path | None = None) -> None:
             delete_batch(batch.path)
     batches = {Path(batch.path).name for batch in record.batches} if is_open else set[str]()
     newest = max(map(_fence, batches), default=0)
-    for found in home_of(run).glob(f"{_BATCH}*"):
+    for found in zone.glob(f"{_BATCH}*"):
         if found.name in batches:
             continue
         if not is_open or found == lost:

@@ -15,11 +15,8 @@ from dp_spark.publish.survey_tables import counts_table
 from dp_spark.release.ledger import StoredFile, WaveRecord
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import SurveySpec
-from dp_spark.release.spec.survey_columns import COUNT_COLUMN, REPORT_COLUMN
 from dp_spark.surveys.batches import tidy, verified
-from dp_spark.surveys.run import WaveObserver, WaveRun, WaveStep, home_of, taken_up
-
-_COUNTS = "counts"  # of names in the restricted zone
+from dp_spark.surveys.run import COUNTS, WaveObserver, WaveRun, WaveStep, taken_up
 
 
 def close_survey(
@@ -36,17 +33,28 @@ def close_survey(
         Refusal: with a code and a way out; running again goes on.
     """
     run = taken_up(spec, wave, profile, spark, None, observe)
+    with run.unless_ended():
+        if run.record().counts is None:
+            _close(run)
+        return tidied(run)
+
+
+def _close(run: WaveRun) -> None:
+    """Count the reports of all batches, and close the wave with what was counted, if no other run has."""
     record = run.record()
-    if record.counts is None:
-        _require_reports(record)
-        batches = verified(run, record)
-        observe(WaveStep.COUNT)
-        table = run.rows.on_spark(lambda: _counted(run, batches))
-        path = home_of(run) / f"{_COUNTS}-{os.urandom(8).hex()}.parquet"
-        write_artefact(table, path)
-        observe(WaveStep.CLOSE)
-        run.ledger.close_wave(run.wave_id, len(record.batches), StoredFile(str(path), artefact_digest(table)))
-    return tidied(run)
+    _require_reports(record)
+    batches = verified(run, record)
+    run.observe(WaveStep.COUNT)
+    table = run.rows.on_spark(lambda: _counted(run, batches))
+    path = run.home / f"{COUNTS}-{os.urandom(8).hex()}.parquet"
+    write_artefact(table, path)
+    run.observe(WaveStep.CLOSE)
+    counts = StoredFile(str(path), artefact_digest(table))
+    try:
+        run.ledger.close_wave(run.wave_id, len(record.batches), counts)
+    except LedgerRefused:
+        path.unlink(missing_ok=True)  # nobody's: the wave was ended, or has other batches by now
+        raise
 
 
 def _require_reports(record: WaveRecord) -> None:
@@ -54,7 +62,8 @@ def _require_reports(record: WaveRecord) -> None:
         raise LedgerRefused(
             "wave_empty",
             f"wave {record.wave_id} has no report: closed now, nobody could be asked any more",
-            way_out="randomize the answers first; a wave without answers may stay open; its charge stands",
+            way_out="randomize the answers first; or give the wave up, which deletes its key: "
+            f"dp-spark survey abandon SPEC --wave {record.wave_id.wave} --reason WHY; its charge stands",
         )
 
 
@@ -62,32 +71,23 @@ def tidied(run: WaveRun) -> WaveRecord:
     """The closed wave, when nothing is left of it but its counts."""
     record = run.record()
     assert record.counts is not None
-    tidy(run, record)
-    keep_staged(run, _COUNTS, record.counts)
+    tidy(run.home, record)
+    keep_staged(run.home, COUNTS, record.counts)
     return record
 
 
-def keep_staged(run: WaveRun, kind: str, standing: StoredFile) -> None:
-    """Delete the tables of a kind that another one stands for: of runs that lost or died."""
-    for found in home_of(run).glob(f"{kind}-*.parquet"):
-        if found.name != Path(standing.path).name:
+def keep_staged(zone: Path, kind: str, standing: StoredFile | None) -> None:
+    """Delete the tables of a kind but the one that stands: of runs that lost or died."""
+    for found in zone.glob(f"{kind}-*.parquet"):
+        if standing is None or found.name != Path(standing.path).name:
             found.unlink(missing_ok=True)
 
 
 def _counted(run: WaveRun, batches: list[str]) -> pa.Table:
-    groups = run.plan.spec.group_columns
     session = run.rows.session()
     stored = stored_reports(session, batches, run.plan)
     _require_one_each(run, to_arrow(people_of(stored)))
-    found = to_arrow(report_counts(stored, group_columns=groups))
-    columns = [[str(value) for value in found[name].to_pylist()] for name in groups]
-    return counts_table(
-        run.plan,
-        run.wave_id.wave,
-        columns,
-        found[REPORT_COLUMN].combine_chunks(),
-        found[COUNT_COLUMN].combine_chunks(),
-    )
+    return counts_table(run.plan, run.wave_id.wave, to_arrow(report_counts(stored)))
 
 
 def _require_one_each(run: WaveRun, people: pa.Table) -> None:

@@ -19,7 +19,7 @@ from dp_spark.release.spec.groups import TOTAL_LABEL
 from dp_spark.release.spec.survey_columns import COUNT_COLUMN, REPORT_COLUMN
 from dp_spark.surveys.closing import keep_staged, tidied
 from dp_spark.surveys.publishing import check_tables, publish_tables, seal_survey
-from dp_spark.surveys.run import ESTIMATES, Estimated, WaveObserver, WaveRun, WaveStep, home_of, taken_up
+from dp_spark.surveys.run import ESTIMATES, Estimated, WaveObserver, WaveRun, WaveStep, taken_up
 from dp_spark.uldp import ReportCounts
 from dp_spark.uldp.pooling import weighted
 
@@ -39,12 +39,17 @@ def estimate_survey(
         Refusal: with a code and a way out; running again goes on.
     """
     run = taken_up(spec, wave, profile, spark, None, observe)
+    with run.unless_ended():
+        return _estimated(run)
+
+
+def _estimated(run: WaveRun) -> Estimated:
     record = run.record()
     if record.counts is None:
         raise LedgerRefused(
             "wave_open",
             f"wave {run.wave_id} is open: its reports are not counted yet",
-            way_out=f"dp-spark survey close SPEC --wave {wave}; nobody can be added to it after that",
+            way_out=f"dp-spark survey close SPEC --wave {run.wave_id.wave}; nobody can be added to it then",
         )
     if record.state is WaveState.SEALED and not _is_kept(record):
         assert record.statement is not None
@@ -52,7 +57,7 @@ def estimate_survey(
     counts = read_artefact(Path(record.counts.path), record.counts.digest)
     tidied(run)
     staged = record.estimates or _stage_estimates(run, counts, record.counts)
-    keep_staged(run, ESTIMATES, staged)
+    keep_staged(run.home, ESTIMATES, staged)
     table = read_artefact(Path(staged.path), staged.digest)
     if record.state in (WaveState.CLOSED, WaveState.HELD):
         if not record.cleared:
@@ -74,9 +79,13 @@ def _stage_estimates(run: WaveRun, counts: pa.Table, counted: StoredFile) -> Sto
     run.observe(WaveStep.DECODE)
     found = _decoded(run, counts, counted)
     table = estimates_table(run.plan, str(run.wave_id), found)
-    path = home_of(run) / f"{ESTIMATES}-{os.urandom(8).hex()}.parquet"
+    path = run.home / f"{ESTIMATES}-{os.urandom(8).hex()}.parquet"
     write_artefact(table, path)
-    return run.ledger.stage_estimates(run.wave_id, StoredFile(str(path), artefact_digest(table)))
+    try:
+        return run.ledger.stage_estimates(run.wave_id, StoredFile(str(path), artefact_digest(table)))
+    except LedgerRefused:
+        path.unlink(missing_ok=True)  # the wave was ended
+        raise
 
 
 def _decoded(run: WaveRun, counts: pa.Table, counted: StoredFile) -> list[GroupEstimate]:

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from dp_spark.errors import LedgerRefused
 from dp_spark.frames.rows import SparkSource
-from dp_spark.publish import Part, local_root, open_sink
+from dp_spark.publish import Part, local_path, open_sink
 from dp_spark.publish.survey_tables import WAVE
-from dp_spark.release.ledger import Ledger, WaveAsked, WaveId, source_name
+from dp_spark.release.ledger import Ledger, WaveAsked, WaveId
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import InputSpec, SurveySpec
-from dp_spark.release.survey import plan_survey, survey_plan_from_bytes, survey_plan_to_bytes
+from dp_spark.release.survey import plan_survey, require_spec_of, survey_plan_from_bytes, survey_plan_to_bytes
+from dp_spark.release.survey_sources import require_own_answers
 from dp_spark.surveys.run import (
     Opened,
     WaveObserver,
@@ -53,7 +53,8 @@ def open_survey(
     known = ledger.wave(wave_id)
     if known is None:
         observe(WaveStep.PLAN)
-        plan = plan_survey(spec, private=_private_sources(ledger, spec))
+        require_own_answers(ledger, spec)
+        plan = plan_survey(spec, private=ledger.sources())
         _keep_source(ledger, spec)
         rows = rows_of(spec, wave_id, ledger, profile, _no_spark)
         run = WaveRun(ledger, wave_id, plan, profile, rows, observe)
@@ -62,6 +63,7 @@ def open_survey(
             opened_input(replace(run, rows=replace(rows, spark=spark)))
         body = survey_plan_to_bytes(plan)
     else:
+        require_spec_of(known, spec)
         body, plan = known.plan_bytes, survey_plan_from_bytes(known.plan_bytes)
     observe(WaveStep.OPEN)
     record = ledger.open_wave(
@@ -80,32 +82,8 @@ def open_survey(
     return Opened(survey_plan_from_bytes(record.plan_bytes), record, account)
 
 
-def _private_sources(ledger: Ledger, spec: SurveySpec) -> frozenset[str]:
-    """What is known to hold answers or rows, of any population.
-
-    Raises:
-        LedgerRefused: the survey's input belongs to another population.
-    """
-    population, found = spec.budget.population, set(ledger.sources())
-    own = source_name(spec.input.place) if isinstance(spec.input, InputSpec) else None
-    for account in ledger.survey_accounts():
-        for wave in account.waves:
-            asked = survey_plan_from_bytes(wave.plan_bytes).spec.input
-            if not isinstance(asked, InputSpec):
-                continue
-            found.add(source_name(asked.place))
-            if source_name(asked.place) == own and account.population != population:
-                raise LedgerRefused(
-                    "source_of_another_population",
-                    f"input {own!r} was read for survey {account.survey} of population {account.population}",
-                    way_out=f"write budget: {{population: {account.population}}}, or name the input of "
-                    f"{population}",
-                )
-    return frozenset(found)
-
-
 def _keep_source(ledger: Ledger, spec: SurveySpec) -> None:
-    """Register the input, so that no list of a release is read from it; an account of releases is needed.
+    """Register the input, so that no release of another population reads it; it takes an account of releases.
 
     Raises:
         LedgerRefused: it belongs to another population.
@@ -122,8 +100,8 @@ def _require_sinks(run: WaveRun) -> None:
             open_sink(sink.beside(name), run.reach).require_free(
                 Part(WAVE, run.wave_id.wave), release_id_of(run.wave_id), schema
             )
-        if sink.path is not None:
-            run.rows.require_apart(sink.path, local_root(sink.path))
+        if sink.path is not None and (root := local_path(sink.path)) is not None:
+            run.rows.require_apart(sink.path, root)
 
 
 def _no_spark() -> SparkSession:

@@ -28,11 +28,17 @@ def check_tables(run: WaveRun, counts: pa.Table, table: pa.Table) -> None:
 
 
 def publish_tables(run: WaveRun, counts: pa.Table, table: pa.Table) -> None:
-    """Copy both tables to every sink; one that is down delays its own copies only."""
+    """Copy both tables to every sink; one that is down delays its own copies only.
+
+    Raises:
+        PublishRefused: a sink refused its copy.
+        LedgerRefused: the wave was ended meanwhile; a copy that was under way may be there.
+    """
     refused: list[Refusal] = []
     tables = {REPORTS: counts, ESTIMATES: table}
     for sink in run.plan.spec.publish:
         run.observe(WaveStep.PUBLISH)
+        run.require_not_ended()
         try:
             for name, each in tables.items():
                 open_sink(sink.beside(name), run.reach).publish(_edition(run, name, each))

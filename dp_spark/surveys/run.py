@@ -1,6 +1,7 @@
 """What the steps of a wave share: their names, what they answer, and what they work with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -10,20 +11,21 @@ from typing import TypeAlias
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from dp_spark.errors import LedgerRefused
+from dp_spark.errors import LedgerRefused, Refusal
 from dp_spark.frames.rows import Rows, SparkSource
 from dp_spark.frames.spark_table import SparkTable
 from dp_spark.frames.survey_input import check_survey_columns
 from dp_spark.publish import Reach
 from dp_spark.publish.survey_tables import counts_schema, estimates_schema
-from dp_spark.release.ledger import Ledger, SurveyAccount, WaveId, WaveRecord
+from dp_spark.release.ledger import Ledger, SurveyAccount, WaveId, WaveRecord, require_not_ended
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import SurveySpec
-from dp_spark.release.survey import SurveyPlan, survey_plan_from_bytes
+from dp_spark.release.survey import SurveyPlan, require_spec_of, survey_plan_from_bytes
 
 WaveObserver: TypeAlias = "Callable[[WaveStep], None]"
 REPORTS, ESTIMATES = "reports", "estimates"  # where a sink has the two tables
+COUNTS = "counts"  # of names in the restricted zone, as ESTIMATES
 
 
 class WaveStep(StrEnum):
@@ -100,11 +102,33 @@ class WaveRun:
         """How sinks get to where they write."""
         return Reach(self.profile.connections, partial(SparkTable, session=self.rows.session))
 
+    @property
+    def home(self) -> Path:
+        """Where the wave is in the restricted zone."""
+        return home_of(self.profile, self.wave_id)
+
     def record(self) -> WaveRecord:
         """The wave as the ledger has it now."""
         record = self.ledger.wave(self.wave_id)
         assert record is not None  # the run was taken up from it
         return record
+
+    def require_not_ended(self) -> None:
+        """Check that nobody has abandoned or burned the wave meanwhile.
+
+        Raises:
+            LedgerRefused: somebody has.
+        """
+        require_not_ended(self.wave_id, self.record().state)
+
+    @contextmanager
+    def unless_ended(self) -> Iterator[None]:
+        """Refuse as `require_not_ended` whatever is refused once the wave is ended: its files are gone."""
+        try:
+            yield
+        except Refusal:
+            self.require_not_ended()
+            raise
 
 
 def taken_up(
@@ -118,7 +142,7 @@ def taken_up(
     """A step of a wave that is known, with the plan that is stored.
 
     Raises:
-        LedgerRefused: the wave was never opened, or with another spec.
+        LedgerRefused: the wave was never opened, or with another spec, or is over.
     """
     ledger, wave_id = open_ledger(profile), WaveId(spec.budget.population, spec.survey, wave)
     record = ledger.wave(wave_id)
@@ -128,15 +152,16 @@ def taken_up(
             f"wave {wave_id} was never opened",
             way_out=f"dp-spark survey open SPEC --wave {wave} --reason WHY; it charges the survey's account",
         )
-    if record.spec_digest != spec.digest:
-        raise LedgerRefused(
-            "wave_of_another_spec",
-            f"wave {wave_id} was opened with another spec: one question, one set of categories, one epsilon",
-            way_out="run it with the spec that opened it, or open another wave with this one",
-        )
+    require_not_ended(wave_id, record.state)
+    require_spec_of(record, spec)
     plan = survey_plan_from_bytes(record.plan_bytes)
     rows = rows_of(plan.spec, wave_id, ledger, profile, spark, frame)
     return WaveRun(ledger, wave_id, plan, profile, rows, observe)
+
+
+def home_of(profile: Profile, wave: WaveId) -> Path:
+    """Where a wave is in the restricted zone."""
+    return profile.staging / "surveys" / wave.population / wave.survey / wave.wave
 
 
 def rows_of(
@@ -156,12 +181,6 @@ def rows_of(
         one_machine=ledger.one_machine,
         connections=profile.connections,
     )
-
-
-def home_of(run: WaveRun) -> Path:
-    """Where the wave is in the restricted zone."""
-    wave = run.wave_id
-    return run.profile.staging / "surveys" / wave.population / wave.survey / wave.wave
 
 
 def schemas_of(plan: SurveyPlan) -> dict[str, pa.Schema]:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from dp_spark.cli.guard import guarded
 from dp_spark.cli.main import app
 from dp_spark.errors import ExitCode
+from dp_spark.release.profile import render_profile
 
 SPEC = """
 release: visits
@@ -179,7 +180,27 @@ def test_an_account_of_another_unit_is_refused_with_both_sides(home: Path) -> No
 def test_a_plan_says_that_an_account_counts_another_unit(home: Path) -> None:
     told("ledger", "init")
     told(*BUDGET[:-2], "--unit-row", "--reason", "a test")
-    assert "left    not known" in told("plan", "visits.yaml")
+    assert "left    not known" in told("plan", "visits.yaml", code=ExitCode.LEDGER)
+    plan = json.loads(told("plan", "visits.yaml", "--json", code=ExitCode.LEDGER))
+    assert (plan["refused"]["error"], plan["release"]) == ("other_protection", "visits")
+
+
+def test_a_plan_that_does_not_fit_is_printed_and_refused(home: Path) -> None:
+    """What takes all that is left fits; what takes more is planned in full, with the code of its refusal."""
+    opened_ledger()
+    plan = json.loads(told("plan", "visits.yaml", "--json"))
+    assert plan["refused"] is None
+    (home / "visits.yaml").write_text(SPEC.replace("epsilon: 1,", "epsilon: 2,"))
+    assert json.loads(told("plan", "visits.yaml", "--json"))["refused"] is None
+    (home / "visits.yaml").write_text(SPEC.replace("epsilon: 1,", "epsilon: 3,"))
+    plan = json.loads(told("plan", "visits.yaml", "--json", code=ExitCode.BUDGET))
+    assert plan["refused"]["error"] == "budget_exhausted"
+    assert "ask for at most epsilon = 2" in plan["refused"]["way_out"]
+    result = CliRunner().invoke(app, ["plan", "visits.yaml", "--html", "plan.html"])
+    assert (result.exit_code, "(budget_exhausted)" in result.stderr) == (ExitCode.BUDGET, True)
+    for text in (result.stdout, (home / "plan.html").read_text()):
+        assert "this release does not fit; raise the limit" in " ".join(text.split())
+        assert "epsilon -1" not in text
 
 
 def test_an_unknown_population_is_refused_with_the_nearest_name(home: Path) -> None:
@@ -221,6 +242,39 @@ def test_doctor_names_what_is_missing_and_is_content_when_nothing_is(
     assert all(finding["fine"] for finding in findings)
     monkeypatch.setenv("JAVA_HOME", str(home))
     assert "lack java" in told("doctor", code=ExitCode.SETUP)
+
+
+def test_doctor_asks_connections_and_shows_no_password(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told("ledger", "init")
+    profile = home / "dp_spark.toml"
+    (home / "file").write_text("")
+    profile.write_text(
+        render_profile()
+        + """
+[connections.fine]
+url = "duckdb:///w.duckdb"
+[connections.web]
+url = "https://catalog.example.org"
+[connections.within]
+url = "duckdb:///file/w.duckdb"
+[connections.dead]
+url = "postgresql+psycopg://u@127.0.0.1:1/d"
+password = "env:WAREHOUSE_PASSWORD"
+[connections.strange]
+url = "snowflake://u@account/d"
+"""
+    )
+    monkeypatch.setenv("WAREHOUSE_PASSWORD", "hunter2-s3cr3t")
+    shown = told("doctor", "--json", code=ExitCode.SETUP)
+    assert "hunter2-s3cr3t" not in shown
+    findings = {each["what"]: each for each in json.loads(shown.splitlines()[0])}
+    fine = {
+        name: findings[f"connection {name}"]["fine"] for name in ("fine", "web", "within", "dead", "strange")
+    }
+    assert fine == {"fine": True, "web": True, "within": False, "dead": False, "strange": False}
+    assert "there is no answer (OperationalError)" in findings["connection dead"]["seen"]
+    monkeypatch.delenv("WAREHOUSE_PASSWORD")
+    assert "WAREHOUSE_PASSWORD is not set" in told("doctor", code=ExitCode.SETUP)
 
 
 def test_the_ledger_is_shown_told_and_checked(home: Path) -> None:

@@ -83,6 +83,8 @@ def test_the_demo_of_a_survey_shows_estimates_beside_true_shares_and_is_paid_onc
     first = told("demo", "--survey")
     assert "charged     epsilon 1 of 4" in first
     assert "\u2026" not in first  # nothing is cut at 80 columns
+    (sentence,) = re.findall(r"At this (epsilon, .*? honest ones)", " ".join(first.split()))
+    assert sentence in " ".join(README.read_text().split())
     hold = [*map(int, re.findall(r"hold the true share: (\d+) of (\d+)", first)[0])]
     assert 0.8 * hold[1] < hold[0] <= hold[1] == 11 * 13
     again = told("demo", "--survey")

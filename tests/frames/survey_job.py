@@ -43,7 +43,7 @@ def main() -> None:
         stored = spark.read.parquet(str(place / "batch-1"))
         left = not_yet(reports, stored=stored)
         left.write.parquet(str(place / "batch-2"))
-        counts = report_counts(stored, group_columns=["state"])
+        counts = report_counts(stored)
         counts.write.parquet(str(place / "counts"))
         with redirect_stdout(told):
             for each in (left, counts):

@@ -35,7 +35,10 @@ Row = tuple[bytes, str, int]
 def reports_of(frame: DataFrame, plan: SurveyPlan) -> list[Row]:
     """Token, group and report of each person, sorted."""
     found = to_arrow(randomized(frame, plan=plan, wave_key=KEY))
-    return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    tokens, groups, reports = (column.to_pylist() for column in found.columns)
+    return sorted(
+        (token, *plan.groups[group], told) for token, group, told in zip(tokens, groups, reports, strict=True)
+    )
 
 
 @contextmanager
@@ -181,19 +184,19 @@ def test_changing_answers_on_30_nights_leave_one_report_of_a_person(
             found.write.mode("append").parquet(path)
         batches = spark.read.parquet(path)
         stored = to_arrow(batches)
-        counts = to_arrow(report_counts(batches, group_columns=["state"]))
+        counts = to_arrow(report_counts(batches))
     tokens = stored["token"].to_pylist()
     assert dict(zip(tokens, stored["report"].to_pylist(), strict=True)) == first
     assert len(tokens) == len(first) == 88
-    assert counts.column_names == ["state", "report", "n"]
+    assert counts.column_names == ["group", "report", "n"]
     assert sum(counts["n"].to_pylist()) == 88
 
 
 def test_without_groups_everybody_is_one(spark: SparkSession) -> None:
     plan = survey_plan(group_by=None, groups=None)
     found = randomized(spark.createDataFrame(answers(9)[:9], SCHEMA), plan=plan, wave_key=KEY)
-    assert found.columns == ["token", "report"]
-    assert to_arrow(report_counts(found, group_columns=[]))["n"].to_numpy().sum() == 9
+    assert found.columns == ["token", "group", "report"]
+    assert to_arrow(report_counts(found))["n"].to_numpy().sum() == 9
 
 
 def test_a_column_that_is_missing_or_cannot_serve_is_refused(spark: SparkSession) -> None:
@@ -216,8 +219,7 @@ def drawing_of(plan: SurveyPlan) -> Drawing:
         Packing(1, GroupNumbers(plan.groups), [coding_of(Listed("work", categories))], 256),
         plan.domain.codes({"work": categories}),
         0,
-        (pa.array([key for (key,) in plan.groups]),),
-        ("token", "state", "report"),
+        np.dtype(np.int64),
         plan.mechanism.n_words,
         plan.mechanism.randomize,
     )

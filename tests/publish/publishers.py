@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date, timedelta
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -11,10 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from dp_spark.errors import PublishRefused
-from dp_spark.publish import Part, arrow_schema, artefact_digest, durable, publish_parquet
+from dp_spark.publish import Edition, ParquetSink, Part, arrow_schema, artefact_digest, durable, parquet
 from dp_spark.release.plan import ColumnRole, ColumnType, OutputColumn
 
-DAY, GROUPS, DAYS = date(2013, 1, 5), 7, 30
+DAY, GROUPS, DAYS, REVISIONS = date(2013, 1, 5), 7, 30, 40
 SCHEMA = arrow_schema(
     [
         OutputColumn("period_start", ColumnType.DATE, ColumnRole.PERIOD, "first day"),
@@ -25,8 +26,8 @@ SCHEMA = arrow_schema(
 )
 
 
-def release_of(day: date) -> str:
-    return f"nyc_planes/flights/{day}/0"
+def release_of(day: date, revision: int = 0) -> str:
+    return f"nyc_planes/flights/{day}/{revision}"
 
 
 def artefact(day: date = DAY, first: int = 100) -> pa.Table:
@@ -41,12 +42,26 @@ def artefact(day: date = DAY, first: int = 100) -> pa.Table:
     )
 
 
-def publish(root: Path | str, day: date = DAY, first: int = 100, release: str | None = None) -> Path:
-    table = artefact(day, first)
-    release = release or release_of(day)
-    return publish_parquet(
-        table, root, part=Part.of_period(day), release_id=release, digest=artefact_digest(table)
+def edition(
+    day: date = DAY, first: int = 100, release: str | None = None, table: pa.Table | None = None
+) -> Edition:
+    rows = artefact(day, first) if table is None else table
+    return Edition(
+        table=rows,
+        part=Part.of_period(day),
+        release_id=release or release_of(day),
+        digest=artefact_digest(rows),
+        facts={"epsilon": "1"},
+        comment="flights of a test",
     )
+
+
+def publish(root: Path | str, day: date = DAY, first: int = 100, release: str | None = None) -> Path:
+    return Path(ParquetSink(root).publish(edition(day, first, release)))
+
+
+def revise(root: Path, first: int, revision: int) -> None:
+    publish(root, first=first, release=release_of(DAY, revision))
 
 
 def publish_daily(root: Path, pause: float) -> None:
@@ -98,6 +113,38 @@ DYING: tuple[Callable[[Path], None], ...] = (
     die_before_the_rename,
     die_after_the_rename,
 )
+
+
+def die_before_the_exchange(root: Path) -> None:
+    parquet.exchange = lambda first, second: _die()
+    revise(root, 200, 1)
+
+
+def die_after_the_exchange(root: Path) -> None:
+    exchange = parquet.exchange
+    parquet.exchange = lambda first, second: (exchange(first, second), _die())
+    revise(root, 200, 1)
+
+
+def die_between_two_renames(root: Path) -> None:
+    parquet.exchange = lambda first, second: False
+    rename = os.rename
+    os.rename = lambda source, target: (rename(source, target), _die())
+    revise(root, 200, 1)
+
+
+def revise_in_a_race(root: Path, parity: int, start: Barrier) -> None:
+    """Every second revision, in order; another publisher has those between."""
+    start.wait()
+    for revision in range(parity, REVISIONS, 2):
+        with suppress(PublishRefused):  # a later one stands
+            revise(root, revision, revision)
+
+
+def revise_often(root: Path, pause: float) -> None:
+    for revision in range(1, REVISIONS):
+        time.sleep(pause)
+        revise(root, revision, revision)
 
 
 def _die() -> None:

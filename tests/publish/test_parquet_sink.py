@@ -12,6 +12,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from publishers import (
@@ -19,19 +20,26 @@ from publishers import (
     DAYS,
     DYING,
     GROUPS,
+    REVISIONS,
     artefact,
+    die_after_the_exchange,
     die_after_the_rename,
+    die_before_the_exchange,
     die_before_the_rename,
+    die_between_two_renames,
+    edition,
     publish,
     publish_daily,
     publish_in_a_race,
     release_of,
+    revise,
+    revise_in_a_race,
+    revise_often,
 )
 from pyspark.sql import SparkSession
 
 from dp_spark.errors import PublishRefused
-from dp_spark.publish import Part, artefact_digest, local_root
-from dp_spark.publish.parquet import ParquetSink
+from dp_spark.publish import ParquetSink, Part, artefact_digest, local_root, parquet
 
 
 def everything_in(place: Path) -> list[str]:
@@ -50,10 +58,12 @@ def test_the_file_holds_rows_comments_and_labels_but_not_the_period(tmp_path):
     assert file.schema_arrow.field("flights").metadata[b"comment"] == b"count, private"
     assert not file.schema_arrow.field("flights").nullable
     assert file.metadata.metadata[b"dp_spark.release_id"].decode() == release_of(DAY)
-    assert file.metadata.metadata[b"dp_spark.digest"].decode() == artefact_digest(artefact())
+    kept = {name.decode(): text.decode() for name, text in file.metadata.metadata.items()}
+    assert kept.items() >= edition().labels.items()
+    assert edition().labels["dp_spark.digest"] == artefact_digest(artefact())
 
 
-def test_readers_get_what_the_umask_allows_and_cannot_list_copies_at_work(tmp_path):
+def test_readers_get_what_the_umask_allows(tmp_path):
     before = os.umask(0o022)
     try:
         path = publish(tmp_path / "out")
@@ -61,7 +71,27 @@ def test_readers_get_what_the_umask_allows_and_cannot_list_copies_at_work(tmp_pa
         os.umask(before)
     modes = [stat.S_IMODE(each.stat().st_mode) for each in (path.parent.parent, path.parent, path)]
     assert modes == [0o755, 0o755, 0o644]
-    assert stat.S_IMODE((tmp_path / ".out.incoming").stat().st_mode) == 0o700
+
+
+def test_nothing_stays_beside_what_is_published(tmp_path):
+    publish(tmp_path / "out")
+    publish(tmp_path / "out")
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_place_for_copies_that_another_publisher_removes_is_made_again(tmp_path, monkeypatch):
+    mkdir, removed = os.mkdir, []
+
+    def raced(path, *mode):
+        place = Path(path).parent
+        if place.name == ".out.incoming" and len(removed) < 3:
+            removed.append(path)
+            place.rmdir()
+        mkdir(path, *mode)
+
+    monkeypatch.setattr(os, "mkdir", raced)
+    assert publish(tmp_path / "out").exists()
+    assert len(removed) == 3
 
 
 def test_publishing_twice_changes_nothing(tmp_path):
@@ -80,13 +110,13 @@ def test_another_release_in_the_period_is_refused_by_its_id(tmp_path):
     with pytest.raises(PublishRefused, match="holds release nyc_planes/other/2013-01-05/0") as refused:
         publish(tmp_path / "out")
     assert refused.value.code == "period_occupied"
-    assert "a path of its own" in refused.value.way_out
+    assert "a table of its own" in refused.value.way_out
     assert path.read_bytes() == before
 
 
 def test_another_artefact_of_the_same_release_is_refused(tmp_path):
     publish(tmp_path / "out", first=200)
-    with pytest.raises(PublishRefused, match="another artefact of the same release"):
+    with pytest.raises(PublishRefused, match="another artefact of release "):
         publish(tmp_path / "out")
 
 
@@ -163,8 +193,9 @@ def test_a_failing_disk_is_refused_and_leaves_nothing(tmp_path, monkeypatch, ste
 def test_object_stores_are_refused(url):
     for root in (url, Path(url)):
         with pytest.raises(PublishRefused) as refused:
-            local_root(root)
+            ParquetSink(root)
         assert refused.value.code == "sink_not_local"
+        assert "sink: delta" in refused.value.way_out
 
 
 def test_file_urls_and_relative_paths_are_directories(tmp_path, monkeypatch):
@@ -205,15 +236,17 @@ def test_a_publisher_killed_anywhere_shows_nothing_or_all_and_the_next_one_finis
     assert everything_in(root) == (["period_start=2013-01-05/part-0.parquet"] if placed else [])
     assert len(everything_in(incoming)) == (0 if placed else 1)
     assert pq.ParquetFile(publish(root)).metadata.num_rows == GROUPS
-    assert list(incoming.iterdir()) == []
+    assert not incoming.exists()
 
 
 def test_leftovers_of_other_releases_are_left_alone(tmp_path, process):
     killed = process(target=die_before_the_rename, args=(tmp_path / "out",))
     killed.start()
     killed.join()
+    incoming = tmp_path / ".out.incoming"
+    assert stat.S_IMODE(incoming.stat().st_mode) == 0o700  # readers cannot list copies at work
     publish(tmp_path / "out", DAY + timedelta(1))
-    assert len(everything_in(tmp_path / ".out.incoming")) == 1
+    assert len(everything_in(incoming)) == 1
 
 
 @pytest.fixture
@@ -238,6 +271,7 @@ def race(process, tmp_path) -> Callable[..., list[set[str]]]:
 def test_two_publishers_of_the_same_artefacts_both_succeed(tmp_path, race):
     assert race(100, 100) == [{"published"}, {"published"}]
     assert len(everything_in(tmp_path / "race")) == DAYS
+    assert [each.name for each in (tmp_path / "race").iterdir()] == ["out"]
 
 
 def test_of_two_publishers_of_different_artefacts_one_wins_each_period_whole(tmp_path, race):
@@ -259,6 +293,147 @@ def test_losing_the_race_at_the_rename_accepts_the_same_artefact(tmp_path, monke
     monkeypatch.setattr(os, "rename", late)
     assert publish(root).exists()
     assert everything_in(tmp_path) == ["out/period_start=2013-01-05/part-0.parquet"]
+
+
+# --- revisions -------------------------------------------------------------------------------------------
+
+
+def standing(root: Path) -> tuple[int, int]:
+    """The first count of the part, and the revision that its labels tell."""
+    file = pq.ParquetFile(root / "period_start=2013-01-05" / "part-0.parquet")
+    revision = file.metadata.metadata[b"dp_spark.release_id"].decode().rpartition("/")[2]
+    return file.read()["flights"][0].as_py(), int(revision)
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_a_revision_takes_the_place_of_an_earlier_one_and_leaves_nothing(tmp_path, monkeypatch, can):
+    if not can:
+        monkeypatch.setattr(parquet, "exchange", lambda first, second: False)
+    root = tmp_path / "out"
+    publish(root)
+    publish(root, DAY + timedelta(1))
+    revise(root, 200, 1)
+    assert standing(root) == (200, 1)
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+    assert len(everything_in(root)) == 2
+    with pytest.raises(PublishRefused, match="holds release nyc_planes/flights/2013-01-05/1"):
+        publish(root)
+    assert standing(root) == (200, 1)
+
+
+def test_a_revision_that_fails_between_two_renames_puts_back_what_it_revises(tmp_path, monkeypatch):
+    root, rename, renamed = tmp_path / "out", os.rename, []
+
+    def full(source: Path, target: Path) -> None:
+        renamed.append(source)
+        if len(renamed) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        rename(source, target)
+
+    publish(root)
+    monkeypatch.setattr(parquet, "exchange", lambda first, second: False)
+    monkeypatch.setattr(os, "rename", full)
+    with pytest.raises(PublishRefused, match="No space left"):
+        revise(root, 200, 1)
+    assert standing(root) == (100, 0)
+
+
+@pytest.mark.parametrize(
+    ("dying", "stands"),
+    [
+        (die_before_the_exchange, (100, 0)),
+        (die_after_the_exchange, (200, 1)),
+        (die_between_two_renames, None),
+    ],
+)
+def test_a_reviser_killed_anywhere_leaves_one_of_both_and_the_next_one_finishes(
+    tmp_path, dying, stands, process
+):
+    root = tmp_path / "out"
+    publish(root)
+    killed = process(target=dying, args=(root,))
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
+    if stands is None:  # where the system cannot exchange
+        assert everything_in(root) == []
+    else:
+        assert standing(root) == stands
+    revise(root, 200, 1)
+    assert standing(root) == (200, 1)
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+def test_of_two_publishers_that_revise_the_later_revision_stays(tmp_path, process):
+    root, start = tmp_path / "race" / "out", multiprocessing.get_context("forkserver").Barrier(2)
+    racers = [process(target=revise_in_a_race, args=(root, parity, start)) for parity in (0, 1)]
+    for racer in racers:
+        racer.start()
+    for racer in racers:
+        racer.join()
+    assert [racer.exitcode for racer in racers] == [0, 0]
+    assert standing(root) == (REVISIONS - 1, REVISIONS - 1)
+    assert [each.name for each in (tmp_path / "race").iterdir()] == ["out"]
+
+
+def test_a_reader_during_a_revision_finds_the_earlier_or_the_later_one(tmp_path, process):
+    """The path of the part always leads to a whole file, whose rows and labels are of one revision."""
+    root, seen = tmp_path / "out", set()
+    revise(root, 0, 0)
+    publisher = process(target=revise_often, args=(root, 0.01))
+    with publishing(publisher):
+        while publisher.is_alive():
+            first, revision = standing(root)
+            assert first == revision
+            seen.add(revision)
+    assert standing(root) == (REVISIONS - 1, REVISIONS - 1)
+    assert len(seen) > 3
+
+
+# --- columns over time -----------------------------------------------------------------------------------
+
+NEXT = DAY + timedelta(1)
+
+
+def test_a_query_added_is_null_for_readers_who_merge_the_columns_of_earlier_parts(tmp_path):
+    root = tmp_path / "out"
+    publish(root)
+    more = artefact(NEXT).append_column("late", pa.array([1.5] * GROUPS))
+    ParquetSink(root).publish(edition(NEXT, table=more))
+    rows = duckdb.sql(
+        f"select period_start, count(late) from read_parquet('{root}/*/*.parquet', hive_partitioning = true, "
+        "union_by_name = true) group by 1 order by 1"
+    ).fetchall()
+    assert rows == [(DAY, 0), (NEXT, GROUPS)]
+    publish(root, DAY + timedelta(2))  # and one that was dropped again
+
+
+def test_a_column_of_another_type_is_refused_before_the_charge_and_when_it_is_published(tmp_path):
+    root = tmp_path / "out"
+    publish(root)
+    table = artefact(NEXT)
+    changed = table.set_column(2, "flights", table["flights"].cast(pa.float64()))
+    part = Part.of_period(NEXT)
+    for attempt in (
+        lambda: ParquetSink(root).require_free(part, release_of(NEXT), changed.schema),
+        lambda: ParquetSink(root).publish(edition(NEXT, table=changed)),
+    ):
+        with pytest.raises(PublishRefused, match="flights") as refused:
+            attempt()
+        assert refused.value.code == "column_retyped"
+    assert len(everything_in(tmp_path)) == 1
+    ParquetSink(root).require_free(part, release_of(NEXT), table.schema)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root may read everywhere; others are refused by the mode")
+def test_a_root_that_cannot_be_looked_at_is_no_reason_to_refuse_the_charge(tmp_path):
+    publish(tmp_path / "out")
+    (tmp_path / "out").chmod(0o700)
+    os.seteuid(65534)
+    try:
+        ParquetSink(tmp_path / "out").require_free(Part.of_period(NEXT), release_of(NEXT), artefact().schema)
+    finally:
+        os.seteuid(0)
 
 
 # --- readers during publishing ---------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 
 from dp_spark.errors import ExitCode, SetupRefused
 from dp_spark.release.profile import (
+    Connection,
     Profile,
     embedded_profile,
     load_profile,
@@ -30,11 +31,17 @@ def written(tmp_path: Path, **changes: object) -> Path:
     }
     values |= changes
     spark = values.pop("spark")
+    connections: dict[str, dict[str, str]] = values.pop("connections", {})  # keys, and values as TOML
     lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None]
     if isinstance(spark, dict):
         lines += ["[spark]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in spark.items())]
     else:
         lines.insert(0, f"spark = {json.dumps(spark)}")
+    for name, connection in connections.items():
+        lines += [
+            f"[connections.{json.dumps(name)}]",
+            *(f"{key} = {text}" for key, text in connection.items()),
+        ]
     file = tmp_path / "profile.toml"
     file.write_text("\n".join(lines), encoding="utf-8")
     return file
@@ -189,6 +196,78 @@ def test_a_password_is_refused_wherever_it_stands(tmp_path):
     assert "ledger_password: is no reference" in refusal(written(tmp_path, ledger_password=SECRET))
     option = f"postgresql+psycopg://u@h/d?password={SECRET}"
     assert "has an option that is not known" in refusal(written(tmp_path, ledger_url=option))
+
+
+# --- connections -------------------------------------------------------------------------------------------
+
+SERVER = '"postgresql+psycopg://u@h/d"'
+
+
+def test_connections_say_where_databases_and_their_passwords_are(tmp_path):
+    given = {
+        "warehouse": {
+            "url": SERVER,
+            "password": '"file:pw"',
+            "options": "{sslmode = 'require', n = 3, b = true}",
+        },
+        "local": {"url": '"duckdb:///data/w.duckdb"'},
+        "absolute": {"url": '"sqlite:////srv/catalog.db"'},
+        "catalog": {"url": '"https://catalog.example.org/v1"'},
+    }
+    found = load_profile(str(written(tmp_path, connections=given)), env={}).connections
+    assert found["warehouse"] == Connection(
+        json.loads(SERVER), f"file:{tmp_path}/pw", {"sslmode": "require", "n": "3", "b": "true"}
+    )
+    assert found["local"] == Connection(f"duckdb:///{tmp_path}/data/w.duckdb")
+    assert [found[name].url for name in ("absolute", "catalog")] == [
+        "sqlite:////srv/catalog.db", "https://catalog.example.org/v1",
+    ]  # fmt: skip
+    assert load_profile(str(written(tmp_path)), env={}).connections == {}
+
+
+@pytest.mark.parametrize(
+    ("written_as", "words"),
+    [
+        ({"url": f'"postgresql+psycopg://u:{SECRET}@h/d"'}, "holds a password (value not shown)"),
+        ({"url": f'"snowflake://u@h/d?token={SECRET}"'}, "holds a password (value not shown)"),
+        ({"url": f'"{SECRET}"'}, "cannot be read (value not shown)"),
+        ({"url": f'"postgresql://u:{SECRET}@h/d\\n"'}, "cannot be read (value not shown)"),
+        ({"url": f'"postgresql://u:{SECRET}@h:port/d"'}, "cannot be read (value not shown)"),
+        ({"url": SERVER, "password": f'"{SECRET}"'}, "password: is no reference (value not shown)"),
+        ({"url": SERVER, "options": f"{{private_key = '{SECRET}'}}"}, "may hold a secret (value not shown)"),
+        ({"url": SERVER, "options": f"{{a = ['{SECRET}']}}"}, "is no table of texts"),
+        ({"url": SERVER, "options": f"'{SECRET}'"}, "is no table of texts"),
+        ({"url": SERVER, "pasword": f'"{SECRET}"'}, "unknown key 'pasword': did you mean 'password'?"),
+        ({"password": '"env:A"'}, "has no url"),
+        ({"url": "3"}, "cannot be read"),
+        *(({"url": f'"{url}"'}, "names no file, or options (value not shown)")
+          for url in ("duckdb://", "duckdb:///", "duckdb:///:memory:", "duckdb://w.db", "duckdb:///w.db?threads=1")),
+    ],
+)  # fmt: skip
+def test_a_connection_that_is_wrong_is_refused_and_its_secrets_are_not_shown(tmp_path, written_as, words):
+    told = refusal(written(tmp_path, connections={"warehouse": written_as}))
+    assert "connections" in told
+    assert words in told
+
+
+@pytest.mark.parametrize("name", ["Warehouse", "1a", "a-b", "", "a b", "a" * 65])
+def test_a_name_that_no_spec_could_call_is_refused(tmp_path, name):
+    assert "is no name of a connection" in refusal(written(tmp_path, connections={name: {"url": SERVER}}))
+
+
+def test_a_ledger_url_that_cannot_be_read_is_not_shown(tmp_path):
+    url = f"postgresql+psycopg://u:{SECRET}@h/d\n"
+    assert "cannot be read (value not shown)" in refusal(written(tmp_path, ledger_url=url))
+
+
+def test_the_commented_connections_of_the_rendered_profile_are_some(tmp_path):
+    lines = render_profile().splitlines()
+    first = lines.index("# [connections.warehouse]")
+    text = "\n".join([*lines[:first], *(line.removeprefix("# ") for line in lines[first : first + 5])])
+    (tmp_path / "dp_spark.toml").write_text(text)
+    found = load_profile(env={}, cwd=tmp_path).connections
+    assert set(found) == {"warehouse", "local"}
+    assert found["warehouse"].password == "env:WAREHOUSE_PASSWORD"
 
 
 def test_spark_settings_are_texts(tmp_path):

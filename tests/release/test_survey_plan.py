@@ -100,9 +100,9 @@ def test_a_cell_that_a_file_does_not_list_is_sensitive(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "text", "told"),
     [
-        ("domain_file", "work,sensitive\na,yes\n", "sensitive = 'yes'"),
+        ("domain_file", "work,sensitive\na,yes\n", ": 'a' has sensitive = 'yes'"),
         ("domain_file", "work,sensitive\na,\n", "sensitive = ''"),
-        ("domain_file", "work,sensitive\na,true\na,false\n", "twice"),
+        ("domain_file", "work,sensitive\na,true\na,false\n", "lists 'a' twice"),
         (
             "domain_file",
             "work,sensitive\ncaf\u00e9,true\ncafe\u0301,true\n",
@@ -118,6 +118,27 @@ def test_a_cell_that_a_file_does_not_list_is_sensitive(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_no_domain_is_refused(tmp_path: Path, code: str, text: str, told: str) -> None:
     assert told in refused(code, spec(domain={"file": written(tmp_path, text)}))
+
+
+def test_a_cell_of_two_columns_is_told_as_a_list_writes_it(tmp_path: Path) -> None:
+    file = written(tmp_path, "sex,work,sensitive\nf,a,true\nf,a,false\n")
+    told = refused("domain_file", spec(answer=["work", "sex"], domain={"file": file}))
+    assert "lists ['f', 'a'] twice" in told
+
+
+@pytest.mark.parametrize(
+    ("code", "column", "way_out"),
+    [("groups_label", ["(all)"], "labels of a survey"), ("groups_null", ["CA", None], "no public group")],
+)
+def test_a_list_of_groups_is_refused_with_a_way_out_that_surveys_have(
+    tmp_path: Path, code: str, column: list[str | None], way_out: str
+) -> None:
+    pq.write_table(pa.table({"state": column}), tmp_path / "states.parquet")
+    asked = spec(group_by=["state"], groups={"public_file": str(tmp_path / "states.parquet")})
+    with pytest.raises(InputRefused) as refusal:
+        plan_survey(asked)
+    assert (refusal.value.code, way_out in refusal.value.way_out) == (code, True)
+    assert "groups." not in refusal.value.way_out
 
 
 def test_a_list_is_never_read_from_private_rows(tmp_path: Path) -> None:

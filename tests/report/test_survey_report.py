@@ -125,6 +125,22 @@ def test_the_numbers_are_those_of_this_survey():
         assert plan.domain.digest in shown
 
 
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({}, "Whoever's state is NULL or not among the listed groups gets no report and counts nowhere"),
+        ({}, "a row whose person is NULL is nobody's"),
+        ({"group_by": None, "groups": None}, "A row whose person is NULL is nobody's and is left out."),
+        ({"unit": {"columns": ["person", "house"], "on_null": "drop"}}, "whose house or person is NULL"),
+    ],
+    ids=str,
+)
+def test_plan_and_statement_say_who_is_left_out(tmp_path, changed, told):
+    assert told in on_console(survey_facts(planned(**changed)))
+    assert told in survey_facts(planned(**changed)).as_json()["left_out"]
+    assert told in Words(written(tmp_path, **changed).html.read_text("utf-8")).text
+
+
 def test_console_and_page_say_the_same_of_promise_and_exposure():
     facts = survey_facts(planned(), account(5))
     told, page = on_console(facts), Words(survey_html(facts)).text
@@ -169,7 +185,20 @@ def test_without_a_ledger_nothing_is_said_of_the_account():
     [
         (5, 0, 4, 5, "5 waves of this epsilon, this one included"),
         (5, 2, 2, 3, "3 waves of this epsilon, this one included"),
-        (1, 1, -1, 0, "0 waves of this epsilon: this one does not"),
+        (
+            1,
+            1,
+            -1,
+            0,
+            "left epsilon 0: this wave does not fit, by epsilon 1 way out raise the limit to epsilon 2 or",
+        ),
+        (
+            "3/2",
+            1,
+            Fraction(-1, 2),
+            0,
+            "way out ask for at most epsilon 0.5, or raise the limit to epsilon 2 or",
+        ),
         ("3/2", 0, Fraction(1, 2), 1, "1 wave of this epsilon, this one included"),
     ],
 )

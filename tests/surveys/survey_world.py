@@ -15,6 +15,7 @@ from dp_spark.release.ledger import StoredFile, SurveyAccount, WaveId, WaveRecor
 from dp_spark.release.places import make_places, open_ledger
 from dp_spark.release.profile import Profile, embedded_profile
 from dp_spark.release.spec import SurveySpec, parse_survey
+from dp_spark.release.survey import survey_plan_from_bytes
 from dp_spark.surveys import (
     Added,
     Estimated,
@@ -129,7 +130,8 @@ class World:
     def reports(self) -> Mapping[bytes, tuple[str, int]]:
         """Group and report of each token of the wave's batches; a token that is there twice is an error."""
         rows = [row for batch in self.record().batches for row in pq.read_table(batch.path).to_pylist()]
-        told = {row["token"]: (row["state"], row["report"]) for row in rows}
+        groups = survey_plan_from_bytes(self.record().plan_bytes).groups
+        told = {row["token"]: (*groups[row["group"]], row["report"]) for row in rows}
         assert len(told) == len(rows) == self.record().reports
         return told
 

@@ -4,7 +4,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,12 @@ def published_files(world: World) -> dict[Path, tuple[int, bytes]]:
     return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
 
 
+def counted(groups: list[int], reports: list[int], people: list[int]) -> pa.Table:
+    """Counts as Spark gives them."""
+    types = {"group": pa.int32(), "report": pa.int32(), "n": pa.int64()}
+    return pa.table(dict(zip(types, (groups, reports, people), strict=True)), schema=pa.schema(types))
+
+
 def test_a_wave_is_charged_once(life: Life) -> None:
     assert life.charged == [True, False]
     assert life.world.account.spent == 1
@@ -141,6 +147,20 @@ def test_published_directories_hold_one_file_and_nothing_lies_beside_them(life: 
     assert found == [f"{table}/wave={WAVE}/part-0.parquet" for table in ("estimates", "reports")]
 
 
+def test_both_tables_go_to_a_lake_too(world: World) -> None:
+    from deltalake import DeltaTable
+
+    spec = parse_survey(SPEC.replace("sink: parquet", "sink: delta"))
+    world.open(spec=spec)
+    world.randomize(spec=spec)
+    world.close(spec=spec)
+    for _ in range(2):
+        world.estimate(spec=spec)
+        tables = {name: DeltaTable(f"out/work/{name}") for name in ("reports", "estimates")}
+        assert [table.version() for table in tables.values()] == [0, 0]
+    assert set(tables["estimates"].to_pyarrow_table()["wave"].to_pylist()) == {WAVE}
+
+
 def test_after_the_close_neither_key_nor_reports_of_persons_are_there(life: Life) -> None:
     database = Path(life.world.profile.ledger_url.removeprefix("sqlite:///"))
     stored = b"".join(path.read_bytes() for path in database.parent.glob(f"{database.name}*"))
@@ -171,7 +191,8 @@ def test_a_wave_has_one_spec(life: Life) -> None:
     for step in (*steps, life.world.open):
         with pytest.raises(LedgerRefused) as refusal:
             step(spec=other)
-        assert refusal.value.code in {"wave_of_another_spec", "other_spec"}
+        assert refusal.value.code == "wave_of_another_spec"
+        assert refusal.value.message.endswith(": epsilon: 2 instead of 1")
     assert life.world.account == before
 
 
@@ -180,6 +201,7 @@ def test_other_sensitive_answers_need_a_reason(life: Life) -> None:
     with pytest.raises(LedgerRefused) as refusal:
         life.world.open("2024q2", spec=other)
     assert (refusal.value.code, life.world.account.spent) == ("domain_changed", 1)
+    assert refusal.value.message.endswith("flags: 1 no longer sensitive ('ill')")
     assert life.world.open("2024q2", spec=other, changed="the board says so").record.opened_now
     assert life.world.account.spent == 2
 
@@ -231,12 +253,22 @@ def test_a_kill_between_close_and_deletion_leaves_no_reports_of_persons(world: W
     (world.zone / "batch-1-text" / "forgotten.parquet").write_bytes(b"of another life")
     world.randomize()
     kept = world.counts_of(
-        counts_table(world.open().plan, WAVE, [["CA"]], [0], [200]), world.zone / "counts-a"
+        counts_table(world.open().plan, WAVE, counted([0], [0], [200])), world.zone / "counts-a"
     )
     world.ledger.close_wave(world.record().wave_id, 1, kept)
     assert len(world.files("batch-*")) == 1
     world.close()
     assert world.files("batch-*") == []
+
+
+def test_a_restricted_zone_whose_path_is_a_pattern_is_read_as_it_is_written(world: World) -> None:
+    world.profile = replace(world.profile, staging=world.home / "a?{b,c}[d]*\\e")
+    world.open()
+    everybody = in_a_group(range(300))
+    assert [world.randomize().new, world.randomize().new] == [everybody, 0]
+    world.close()
+    world.estimate()
+    assert sum(world.published("reports")["n"].to_pylist()) == everybody
 
 
 def test_of_two_randomizations_at_once_one_counts(world: World) -> None:
@@ -371,6 +403,7 @@ def test_a_place_that_is_taken_is_refused_before_the_charge(world: World) -> Non
     with pytest.raises(PublishRefused) as refusal:
         world.open()
     assert (refusal.value.code, world.account.spent) == ("period_occupied", 0)
+    assert "survey of another name" in refusal.value.way_out
 
 
 def test_an_input_that_cannot_serve_is_refused_and_no_answer_is_read(world: World) -> None:
@@ -405,7 +438,9 @@ def test_a_gate_that_fails_holds_the_wave_until_somebody_decides(world: World) -
     spec.write_text(UNGROUPED)
     plan = world.open().plan
     last = plan.mechanism.sampler.reports.starts()[-1] - 1  # type: ignore[attr-defined]
-    counts = world.counts_of(counts_table(plan, WAVE, [], [last], [1000]), world.zone / "counts-of-test")
+    counts = world.counts_of(
+        counts_table(plan, WAVE, counted([0], [last], [1000])), world.zone / "counts-of-test"
+    )
     world.ledger.close_wave(WaveId(POPULATION, SURVEY, WAVE), 0, counts)
     for _ in range(2):
         with pytest.raises(ReleaseHeld) as held:
@@ -413,9 +448,16 @@ def test_a_gate_that_fails_holds_the_wave_until_somebody_decides(world: World) -
         assert "rate" in held.value.message
         assert world.record().state is WaveState.HELD
         assert not (world.home / "out").exists()
-    told = as_json("survey", "publish-held", str(spec), "--wave", WAVE, "--reason", "the board knows why")
+    decide = ["survey", "publish-held", str(spec), "--wave", WAVE, "--reason", "the board knows why"]
+    spec.write_text(UNGROUPED.replace("epsilon: 1", "epsilon: 2"))
+    assert json.loads(run(*decide)[1])["error"] == "wave_of_another_spec"
+    assert not world.record().cleared
+    spec.write_text(UNGROUPED)
+    told = as_json(*decide)
     assert told["state"] == "sealed"
     assert world.published("reports")["n"].to_pylist() == [1000]
+    again = json.loads(run(*decide)[1])
+    assert (again["error"], "dp-spark survey estimate" in again["way_out"]) == ("illegal_step", True)
 
 
 def run(*words: str) -> tuple[int, str]:
@@ -453,13 +495,17 @@ def test_the_commands_and_the_jobs_do_the_same(
     assert (opened["charged"], opened["state"]) == ("1", "open")
     assert as_json("survey", "open", *wave, "--reason", "why")["charged"] is None
     everybody = in_a_group(range(300))
-    assert as_json("survey", "randomize", *wave)["new"] == everybody
+    added = as_json("survey", "randomize", *wave)
+    assert added["new"] == everybody
+    assert "state is NULL or not among the listed groups gets no report" in added["left_out"]
     code, added = job("randomize_survey", monkeypatch, capsys, *options)
     assert (code, added["new"], added["reports"]) == (0, 0, everybody)
     assert run("survey", "estimate", *wave)[0] == ExitCode.LEDGER
     code, sealed = job("estimate_survey", monkeypatch, capsys, *options, "--close")
     assert (code, sealed["state"]) == (0, "sealed")
-    assert as_json("survey", "close", *wave)["state"] == "sealed"
+    closed = as_json("survey", "close", *wave)
+    assert (closed["state"], closed["left_out"]) == ("sealed", added["left_out"])
+    assert sealed["left_out"] == added["left_out"]
     assert as_json("survey", "estimate", *wave) == sealed
     (account,) = as_json("survey", "show", POPULATION)
     assert (account["spent"], account["waves"][0]["reports"]) == ("1", everybody)

@@ -1,6 +1,6 @@
 """The durable, locking privacy ledger: accounts, charges, and the life of every release."""
 
-from dp_spark.release.ledger.accounts import Amount, Budget, require_same_protection
+from dp_spark.release.ledger.accounts import Amount, Budget, admit, require_same_protection
 from dp_spark.release.ledger.admission import Asked, Receipt, Standing
 from dp_spark.release.ledger.chain import Head, Verdict
 from dp_spark.release.ledger.claims import Claim, StagedOutcome
@@ -24,7 +24,10 @@ from dp_spark.release.ledger.reserve import Known, Reservation
 from dp_spark.release.ledger.schedule import Schedule, noise_of
 from dp_spark.release.ledger.sources import source_name
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
+from dp_spark.release.ledger.surveys import require_wave_fits
 from dp_spark.release.ledger.warnings import BudgetWarning, Level, warning_of
+from dp_spark.release.ledger.wave_decisions import WaveEnd
+from dp_spark.release.ledger.wave_steps import require_not_ended
 from dp_spark.release.ledger.waves import (
     Batch,
     BatchClaim,
@@ -65,9 +68,11 @@ __all__ = [
     "SurveyAccount",
     "Verdict",
     "WaveAsked",
+    "WaveEnd",
     "WaveId",
     "WaveRecord",
     "WaveState",
+    "admit",
     "create_ledger",
     "create_master_key_file",
     "database_of",
@@ -77,8 +82,10 @@ __all__ = [
     "noise_of",
     "pair_missing",
     "person_cost",
+    "require_not_ended",
     "require_same_protection",
     "require_unknown",
+    "require_wave_fits",
     "room",
     "source_name",
     "utc_now",

@@ -19,7 +19,15 @@ from dp_spark.release.ledger.adhoc import (
     releases_that_fit,
     spent_pair,
 )
-from dp_spark.release.ledger.admission import Asked, Receipt, Standing, Terms, pool_of, slots_per_period
+from dp_spark.release.ledger.admission import (
+    Asked,
+    Receipt,
+    Standing,
+    Terms,
+    pool_of,
+    reserved,
+    slots_per_period,
+)
 from dp_spark.release.ledger.cost import pools_pair
 from dp_spark.release.ledger.exact import decode, encode, show
 from dp_spark.release.ledger.persons import WHOLE
@@ -223,6 +231,17 @@ def require_left(account: Budget, charge: PrivacyGuarantee, text: str) -> None:
         f"has {_show(left)} left of {_show(limit)}",
         way_out=f"{fits}raise the limit to {_show(need, rounding=ROUND_UP)} or more with `{_SET}`",
     )
+
+
+def admit(account: Budget, asked: Asked) -> tuple[Standing, Receipt]:
+    """The standing of an account after a release, and what it takes; nothing is written.
+
+    Raises:
+        BudgetRefused: it has no room, in the slot or the pool that is to pay.
+    """
+    if account.pools is None and asked.schedule is None and asked.pool is not PoolKind.ZCDP:
+        require_left(account, asked.promised, asked.text)
+    return reserved(account.terms, account.standing, asked)
 
 
 def require_same_protection(account: Budget, unit: PrivacyUnit, neighbours: Neighbours) -> None:

@@ -21,6 +21,7 @@ from dp_spark.release.ledger import (
     revisions,
     store,
     surveys,
+    wave_decisions,
     wave_life,
 )
 from dp_spark.release.ledger.accounts import Budget, BudgetChange
@@ -41,7 +42,7 @@ from dp_spark.release.ledger.reserve import (
     reserve,
     resume,
 )
-from dp_spark.release.ledger.sources import add_source, known_sources, source_name
+from dp_spark.release.ledger.sources import add_source, known_answers, known_sources, source_name
 from dp_spark.release.ledger.states import ReleaseId, ReleaseState
 from dp_spark.release.ledger.steps import Stamp, step
 from dp_spark.release.ledger.terms import has_releases
@@ -190,8 +191,20 @@ class Ledger:
         return source
 
     def sources(self) -> frozenset[str]:
-        """What is known to hold private rows, of any population: registered, or released from."""
-        return frozenset(source for source, _ in self._database.read(known_sources))
+        """What is known to hold private rows or answers, of any population.
+
+        It was registered, released from, or is the input of a wave: no public list is read from it.
+        """
+
+        def found(connection: sa.Connection) -> frozenset[str]:
+            rows = {source for source, _ in known_sources(connection)}
+            return frozenset(rows | {source for source, *_ in known_answers(connection)})
+
+        return self._database.read(found)
+
+    def answer_sources(self) -> list[tuple[str, str, str]]:
+        """The inputs of all waves, each with its population and survey."""
+        return self._database.read(known_answers)
 
     def populations(self) -> list[str]:
         """The names of all accounts."""
@@ -408,7 +421,18 @@ class Ledger:
 
     def clear_wave(self, wave_id: WaveId, reason: str) -> None:
         """Record the decision to publish a held wave although a gate failed."""
-        self._write(lambda connection: wave_life.clear_wave(connection, wave_id, reason, self._stamp()))
+        self._write(lambda connection: wave_decisions.clear_wave(connection, wave_id, reason, self._stamp()))
+
+    def end_wave(self, wave_id: WaveId, end: wave_decisions.WaveEnd, reason: str) -> None:
+        """Record a decision that ends a wave, and destroy its key; a second time changes nothing.
+
+        Raises:
+            LedgerRefused: the wave is unknown, its state does not allow that, or the reason is blank.
+        """
+        self._write(
+            lambda connection: wave_decisions.end_wave(connection, wave_id, end, reason, self._stamp())
+        )
+        self._database.erase_log()
 
     def record_wave_publication(self, wave_id: WaveId, sink: str, target: str, digest: str) -> None:
         """Note that `sink` has counts and estimates at `target`; `digest` is that of either."""

@@ -1,31 +1,32 @@
 """The opening of a wave: charge, key and stored plan in one transaction, before anybody is asked."""
 
 import os
-from decimal import ROUND_UP
+from typing import Any
 
 import sqlalchemy as sa
 
-from dp_spark.errors import BudgetRefused, LedgerRefused
+from dp_spark.errors import LedgerRefused
 from dp_spark.release.ledger import rows, store
 from dp_spark.release.ledger.decisions import require_not_burned
-from dp_spark.release.ledger.exact import encode, show
+from dp_spark.release.ledger.exact import encode
 from dp_spark.release.ledger.keys import KEY_BYTES, wave_owner, wrap_key
 from dp_spark.release.ledger.reserve import bind_master_key
 from dp_spark.release.ledger.steps import Stamp
-from dp_spark.release.ledger.surveys import require_same_unit, survey_account
+from dp_spark.release.ledger.surveys import require_wave_fits, survey_account
 from dp_spark.release.ledger.wave_records import is_wave, known_wave, wave_records
-from dp_spark.release.ledger.wave_steps import record_wave_event
+from dp_spark.release.ledger.wave_steps import record_wave_event, require_row_not_ended
 from dp_spark.release.ledger.waves import SurveyAccount, WaveAsked, WaveRecord, WaveState
+from dp_spark.release.stored_spec import stored_spec, told_domain_changes, told_spec_changes
 
 
 def open_wave(connection: sa.Connection, asked: WaveAsked, master_key: bytes, stamp: Stamp) -> WaveRecord:
     """Charge a new wave, or find a known one for nothing with the plan that it was charged for.
 
     Raises:
-        BudgetRefused: survey or population is unknown, the population has stopped, or the limit does not
-            admit the charge.
-        LedgerRefused: the wave is known with another spec or domain, persons are others than the account's,
-            the domain changed and nobody says why, or a reason is blank.
+        BudgetRefused: survey or population is unknown, population or survey has stopped, or the limit does
+            not admit the charge.
+        LedgerRefused: the wave is over, or known with another spec or domain, persons are others than the
+            account's, the domain changed and nobody says why, or a reason is blank.
         SetupRefused: the ledger belongs to another master key.
     """
     bind_master_key(connection, master_key)
@@ -45,16 +46,16 @@ def require_wave_admitted(connection: sa.Connection, asked: WaveAsked) -> bool:
     _require_reasons(asked)
     row = known_wave(connection, asked.wave_id)
     if row is not None:
+        require_row_not_ended(row)
         known = {"spec": row.spec_digest, "domain": row.domain_digest}
         given = {"spec": asked.spec_digest, "domain": asked.domain_digest}
         for what, digest in known.items():
             if given[what] != digest:
-                raise _other(asked, row.state, what)
+                raise _other(asked, row, what)
         return False
     account = survey_account(connection, asked.wave_id.population, asked.wave_id.survey)
     require_not_burned(connection, account.population)
-    require_same_unit(account, asked.unit)
-    _require_room(account, asked)
+    require_wave_fits(account, asked.unit, asked.epsilon, f"wave {asked.wave_id}")
     _require_told_change(account, asked)
     return True
 
@@ -93,34 +94,15 @@ def _require_reasons(asked: WaveAsked) -> None:
             )
 
 
-def _require_room(account: SurveyAccount, asked: WaveAsked) -> None:
-    if asked.epsilon <= 0:
-        raise BudgetRefused(
-            "bad_epsilon",
-            f"epsilon = {show(asked.epsilon)} of wave {asked.wave_id} must be above 0",
-            way_out="give the epsilon of one report",
-        )
-    left, after = account.limit - account.spent, account.spent + asked.epsilon
-    if after > account.limit:
-        fits = f"ask for at most epsilon = {show(left)}, or " if left > 0 else "nothing fits; "
-        raise BudgetRefused(
-            "budget_exhausted",
-            f"wave {asked.wave_id} asks for epsilon = {show(asked.epsilon, rounding=ROUND_UP)}; survey "
-            f"{account.survey} of population {account.population} has epsilon = {show(left)} left of "
-            f"{show(account.limit)}",
-            way_out=f"{fits}raise the limit of the survey to {show(after, rounding=ROUND_UP)} or more "
-            "(dp-spark survey budget set)",
-        )
-
-
 def _require_told_change(account: SurveyAccount, asked: WaveAsked) -> None:
     """Two sets of sensitive categories over the same people tell more than each by itself."""
     before = account.waves[-1] if account.waves else None
     differs = before is not None and before.domain_digest != asked.domain_digest
-    if differs and asked.changed is None:
+    if before is not None and differs and asked.changed is None:
+        told = told_domain_changes(before.plan_bytes, asked.plan_bytes)
         raise LedgerRefused(
             "domain_changed",
-            f"wave {asked.wave_id} has other categories or flags than wave {before and before.wave_id}",
+            f"wave {asked.wave_id} has other categories or flags than wave {before.wave_id}{told}",
             way_out="restore them, or say why they changed: people who moved between the sets may show",
         )
     if asked.changed is not None and not differs:
@@ -132,9 +114,14 @@ def _require_told_change(account: SurveyAccount, asked: WaveAsked) -> None:
         )
 
 
-def _other(asked: WaveAsked, state: str, what: str) -> LedgerRefused:
+def _other(asked: WaveAsked, row: sa.Row[Any], what: str) -> LedgerRefused:
+    told = (
+        told_spec_changes(row.plan, stored_spec(asked.plan_bytes))
+        if what == "spec"
+        else told_domain_changes(row.plan, asked.plan_bytes)
+    )
     return LedgerRefused(
         f"other_{what}",
-        f"wave {asked.wave_id} is {state} with another {what}; one wave has one plan",
+        f"wave {asked.wave_id} is {row.state} with another {what}, and one wave has one plan{told}",
         way_out=f"restore the {what} that it was opened with, or open another wave, at a charge of its own",
     )

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from dp_spark.errors import LedgerRefused, SetupRefused
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
 from dp_spark.release.ledger import rows, store
-from dp_spark.release.ledger.accounts import Budget, budget, require_left, require_same_protection
-from dp_spark.release.ledger.admission import Asked, Receipt, Standing, reserved
+from dp_spark.release.ledger.accounts import Budget, admit, budget, require_same_protection
+from dp_spark.release.ledger.admission import Asked, Receipt, Standing
 from dp_spark.release.ledger.claims import Claim
 from dp_spark.release.ledger.decisions import is_cleared, require_not_burned
 from dp_spark.release.ledger.exact import encode
@@ -27,6 +27,7 @@ from dp_spark.release.ledger.steps import Move, Stamp, record_step
 from dp_spark.release.ledger.terms import partition_of, put_partition, put_standing, standing_of
 from dp_spark.release.ledger.windows import require_in_windows
 from dp_spark.release.spec import PeriodSpec, PoolKind
+from dp_spark.release.stored_spec import stored_spec, told_spec_changes
 
 _GONE = frozenset({ReleaseState.ABORTED, ReleaseState.ABANDONED, ReleaseState.BURNED})
 
@@ -71,16 +72,23 @@ def reserve(connection: sa.Connection, asked: Reservation, master_key: bytes, st
     if row is None:
         release = _charge(connection, asked, master_key, stamp)
         return _claim(connection, asked.release_id, release, charged_now=True)
-    known = Known(asked.spec_digest, asked.revision_reason)
+    known = Known(asked.spec_digest, asked.revision_reason, stored_spec(asked.plan_bytes))
     return resume(connection, asked.release_id, stamp, known)
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What somebody who goes on with a release takes it to be: its spec, and the reason of its revision."""
+    """What somebody who goes on with a release takes it to be.
+
+    Attributes:
+        spec_digest: of the spec.
+        revision_reason: why the revision was begun; None for whatever the reason was.
+        spec: its canonical JSON, read, so that a refusal can say what differs; None where nobody has it.
+    """
 
     spec_digest: str
     revision_reason: str | None = None
+    spec: Mapping[str, Any] | None = None
 
 
 def resume(
@@ -97,7 +105,7 @@ def resume(
         if known.revision_reason not in {None, row.revision_reason}:
             raise _other_reason(release_id)
         if row.spec_digest != known.spec_digest:
-            raise _other_spec(release_id, row.state)
+            raise _other_spec(release_id, row, known.spec)
     if row is None or row.state in _GONE:
         raise _gone(release_id, "unknown" if row is None else row.state)
     if row.state != ReleaseState.SEALED:
@@ -151,13 +159,11 @@ def admitted(
         require_own_source(connection, asked.source, population)
     _partition(connection, asked)
     wants = _wanted(connection, account, asked)
-    terms, receipt, after = account.terms, Receipt(), dict[str, Standing]()
+    receipt, after = Receipt(), dict[str, Standing]()
     under = labels(asked.unit, asked.period, asked.release_id.period_key)
     for label in under:
         standing = standing_of(connection, population, label)
-        if account.pools is None and wants.schedule is None and wants.pool is not PoolKind.ZCDP:
-            require_left(replace(account, standing=standing), asked.charge, wants.text)
-        after[label], receipt = reserved(terms, standing, wants)
+        after[label], receipt = admit(replace(account, standing=standing), wants)
     require_in_windows(connection, population, account.windows, wants, at)
     return replace(receipt, labels=under), after
 
@@ -272,9 +278,10 @@ def _other_reason(release_id: ReleaseId) -> LedgerRefused:
     )
 
 
-def _other_spec(release_id: ReleaseId, state: str) -> LedgerRefused:
+def _other_spec(release_id: ReleaseId, row: sa.Row[Any], given: Mapping[str, Any] | None) -> LedgerRefused:
     return LedgerRefused(
         "other_spec",
-        f"release {release_id} is {state} with another spec; one release id has one plan",
+        f"release {release_id} is {row.state} with another spec, and one release id has one plan"
+        f"{told_spec_changes(row.plan, given)}",
         way_out="restore the spec that it was reserved with, or choose another release name",
     )

@@ -14,6 +14,7 @@ from dp_spark.errors import LedgerRefused
 from dp_spark.release.ledger import rows, store
 from dp_spark.release.ledger.accounts import budget
 from dp_spark.release.ledger.steps import Stamp
+from dp_spark.release.stored_spec import stored_source
 
 
 def source_name(path: str) -> str:
@@ -61,6 +62,17 @@ def known_sources(connection: sa.Connection) -> Sequence[tuple[str, str]]:
         for table, column in columns
     )
     return [(source, owner) for select in known for source, owner in connection.execute(select)]
+
+
+def known_answers(connection: sa.Connection) -> list[tuple[str, str, str]]:
+    """The input of every wave that was opened, with its population and survey; a frame has no name."""
+    columns = store.waves.c
+    found: dict[tuple[str, str, str], None] = {}
+    for row in connection.execute(sa.select(columns.plan, columns.population, columns.survey)):
+        source = stored_source(row.plan)
+        if source is not None:
+            found[source_name(source), row.population, row.survey] = None
+    return [*found]
 
 
 def require_own_source(connection: sa.Connection, source: str, population: str) -> None:

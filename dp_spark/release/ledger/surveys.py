@@ -19,6 +19,7 @@ from dp_spark.release.ledger import rows, store
 from dp_spark.release.ledger.exact import decode, encode, show
 from dp_spark.release.ledger.states import check_name, is_name
 from dp_spark.release.ledger.steps import Stamp
+from dp_spark.release.ledger.wave_decisions import require_no_burned_wave
 from dp_spark.release.ledger.wave_records import wave_records
 from dp_spark.release.ledger.waves import SurveyAccount
 
@@ -135,6 +136,34 @@ def require_same_unit(account: SurveyAccount, unit: PrivacyUnit) -> None:
             f"survey {account.survey} of population {account.population} counts unit {account.unit}, "
             f"not unit {unit}",
             way_out="epsilons of different units do not add up: use another survey",
+        )
+
+
+def require_wave_fits(account: SurveyAccount, unit: PrivacyUnit, epsilon: Fraction, asked: str) -> None:
+    """Check that an account counts these persons and has room for a wave, which errors call `asked`.
+
+    Raises:
+        LedgerRefused: the unit is another.
+        BudgetRefused: a wave is burned, or epsilon is not above 0, or more than is left.
+    """
+    require_no_burned_wave(account)
+    require_same_unit(account, unit)
+    if epsilon <= 0:
+        raise BudgetRefused(
+            "bad_epsilon",
+            f"epsilon = {show(epsilon)} of {asked} must be above 0",
+            way_out="give the epsilon of one report",
+        )
+    left, after = account.limit - account.spent, account.spent + epsilon
+    if after > account.limit:
+        fits = f"ask for at most epsilon = {show(left)}, or " if left > 0 else "nothing fits; "
+        raise BudgetRefused(
+            "budget_exhausted",
+            f"{asked} asks for epsilon = {show(epsilon, rounding=ROUND_UP)}; survey "
+            f"{account.survey} of population {account.population} has epsilon = {show(left)} left of "
+            f"{show(account.limit)}",
+            way_out=f"{fits}raise the limit of the survey to {show(after, rounding=ROUND_UP)} or more "
+            "(dp-spark survey budget set)",
         )
 
 

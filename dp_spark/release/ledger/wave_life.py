@@ -9,11 +9,17 @@ from dp_spark.errors import LedgerRefused
 from dp_spark.release.ledger import rows, store
 from dp_spark.release.ledger.batches import last_batch
 from dp_spark.release.ledger.decisions import require_not_burned
-from dp_spark.release.ledger.keys import WRAPPED_BYTES, unwrap_key, wave_owner
+from dp_spark.release.ledger.keys import unwrap_key, wave_owner
 from dp_spark.release.ledger.records import StoredFile, stored_file
 from dp_spark.release.ledger.steps import Stamp
-from dp_spark.release.ledger.wave_records import WAVE_CLEARED, is_cleared_wave, wave_row
-from dp_spark.release.ledger.wave_steps import illegal_wave_step, require_open, wave_step
+from dp_spark.release.ledger.wave_decisions import destroy_wave_key
+from dp_spark.release.ledger.wave_records import is_cleared_wave, wave_row
+from dp_spark.release.ledger.wave_steps import (
+    illegal_wave_step,
+    require_open,
+    require_row_not_ended,
+    wave_step,
+)
 from dp_spark.release.ledger.waves import WaveId, WaveState
 
 _DONE = frozenset({WaveState.PUBLISHED, WaveState.SEALED})
@@ -23,7 +29,7 @@ def wave_key(connection: sa.Connection, wave_id: WaveId, master_key: bytes) -> b
     """The 32 bytes from which tokens and reports of the wave come, while it is open.
 
     Raises:
-        LedgerRefused: the wave is unknown, or closed and its key gone.
+        LedgerRefused: the wave is unknown, or closed or over and its key gone.
         BudgetRefused: its population has stopped.
         SetupRefused: the key does not open with this master key.
     """
@@ -43,9 +49,10 @@ def close_wave(
     A population that has stopped may close too: nothing is published by it, and a key goes.
 
     Raises:
-        LedgerRefused: the wave is unknown, or has other batches than the `batches` first ones.
+        LedgerRefused: the wave is unknown or over, or has other batches than the `batches` first ones.
     """
     row = wave_row(connection, wave_id)
+    require_row_not_ended(row)
     standing = stored_file(row.counts_path, row.counts_digest)
     if standing is not None:
         return standing
@@ -58,9 +65,7 @@ def close_wave(
         )
     here = {"counts_path": counts.path, "counts_digest": counts.digest, "closed_at": stamp.at}
     wave_step(connection, row, WaveState.CLOSED, stamp, **here)
-    # Zeros of the same length, not NULL: the row is overwritten where it stands (see store.release_keys).
-    keys = store.wave_keys
-    rows.update(connection, keys, keys.c.wave == row.id, wrapped=bytes(WRAPPED_BYTES))
+    destroy_wave_key(connection, row.id)
     return counts
 
 
@@ -68,10 +73,11 @@ def stage_estimates(connection: sa.Connection, wave_id: WaveId, estimates: Store
     """The wave's estimates; the first that come are.
 
     Raises:
-        LedgerRefused: the wave is unknown, or not closed.
+        LedgerRefused: the wave is unknown or over, or not closed.
         BudgetRefused: its population has stopped.
     """
     row = wave_row(connection, wave_id)
+    require_row_not_ended(row)
     standing = stored_file(row.estimates_path, row.estimates_digest)
     if standing is not None:
         return standing
@@ -91,34 +97,12 @@ def hold_wave(connection: sa.Connection, wave_id: WaveId, failed: Sequence[str],
     """Keep the estimates from being published; `failed` names the checks, and no values.
 
     Raises:
-        LedgerRefused: the wave is unknown, has no estimates, or is published.
+        LedgerRefused: the wave is unknown or over, has no estimates, or is published.
     """
     row = wave_row(connection, wave_id)
+    require_row_not_ended(row)
     _require_estimates(row, WaveState.HELD)
     wave_step(connection, row, WaveState.HELD, stamp, failed_checks=failed)
-
-
-def clear_wave(connection: sa.Connection, wave_id: WaveId, reason: str, stamp: Stamp) -> None:
-    """Record that somebody decided to publish a held wave although a gate failed.
-
-    Raises:
-        LedgerRefused: the wave is unknown or not held, or the reason is blank.
-    """
-    row = wave_row(connection, wave_id)
-    if not reason.strip():
-        raise LedgerRefused(
-            "reason_missing",
-            f"wave {wave_id} cannot be decided on without a reason",
-            way_out="say who decided it and why; it is kept for good",
-        )
-    if row.state != WaveState.HELD:
-        raise LedgerRefused(
-            "illegal_step",
-            f"wave {wave_id} is {row.state}: there is nothing to decide on",
-            way_out="only a held wave needs that; run any other again",
-        )
-    who = {"reason": reason, "os_user": stamp.os_user, "at": stamp.at}
-    rows.insert(connection, store.wave_decisions, wave=row.id, decision=WAVE_CLEARED, **who)
 
 
 def record_wave_publication(
@@ -127,8 +111,8 @@ def record_wave_publication(
     """Note that a sink has a copy; a second time changes nothing.
 
     Raises:
-        LedgerRefused: the wave is unknown or held, has no estimates or is sealed, the copy is neither of its
-            counts nor of its estimates, or the sink has it elsewhere.
+        LedgerRefused: the wave is unknown, held or over, has no estimates or is sealed, the copy is neither
+            of its counts nor of its estimates, or the sink has it elsewhere.
         BudgetRefused: its population has stopped.
     """
     row = wave_row(connection, wave_id)
@@ -152,7 +136,7 @@ def publish_wave(connection: sa.Connection, wave_id: WaveId, sinks: Collection[s
     """Declare the wave published, once each of its `sinks` has a copy; a second time changes nothing.
 
     Raises:
-        LedgerRefused: the wave is unknown or held, has no estimates, or a sink is missing.
+        LedgerRefused: the wave is unknown, held or over, has no estimates, or a sink is missing.
         BudgetRefused: its population has stopped.
     """
     row = wave_row(connection, wave_id)
@@ -175,9 +159,10 @@ def seal_wave(connection: sa.Connection, wave_id: WaveId, statement: StoredFile,
     """The wave's statement; the first that comes is, and nothing follows.
 
     Raises:
-        LedgerRefused: the wave is unknown or not published.
+        LedgerRefused: the wave is unknown, over or not published.
     """
     row = wave_row(connection, wave_id)
+    require_row_not_ended(row)
     standing = stored_file(row.statement_path, row.statement_digest)
     if standing is not None:
         return standing
@@ -188,6 +173,7 @@ def seal_wave(connection: sa.Connection, wave_id: WaveId, statement: StoredFile,
 
 def _require_publishable(connection: sa.Connection, row: sa.Row[Any]) -> None:
     """Check that estimates are there and nothing keeps them back."""
+    require_row_not_ended(row)
     require_not_burned(connection, row.population)
     _require_estimates(row, WaveState.PUBLISHED)
     if row.state == WaveState.HELD and not is_cleared_wave(connection, row.id):

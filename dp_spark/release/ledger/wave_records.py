@@ -13,7 +13,9 @@ from dp_spark.release.ledger.exact import decode
 from dp_spark.release.ledger.records import stored_file
 from dp_spark.release.ledger.waves import Batch, WaveId, WaveRecord, WaveState
 
-WAVE_CLEARED = "publish"  # the one decision on a wave: what a gate holds is published
+WAVE_CLEARED = (
+    "publish"  # the decision that lets out what a gate holds; others are the state that they lead to
+)
 
 
 def is_wave(wave_id: WaveId) -> sa.ColumnElement[bool]:

@@ -13,14 +13,16 @@ import sqlalchemy as sa
 from dp_spark.errors import LedgerRefused
 from dp_spark.release.ledger import rows, store
 from dp_spark.release.ledger.steps import Stamp
-from dp_spark.release.ledger.waves import WaveId, WaveState
+from dp_spark.release.ledger.waves import ENDED_WAVES, WaveId, WaveState
 
 _SUCCESSORS: dict[WaveState, frozenset[WaveState]] = {
-    WaveState.OPEN: frozenset({WaveState.CLOSED}),
-    WaveState.CLOSED: frozenset({WaveState.HELD, WaveState.PUBLISHED}),
-    WaveState.HELD: frozenset({WaveState.HELD, WaveState.PUBLISHED}),
-    WaveState.PUBLISHED: frozenset({WaveState.SEALED}),
-    WaveState.SEALED: frozenset(),
+    WaveState.OPEN: frozenset({WaveState.CLOSED, WaveState.ABANDONED, WaveState.BURNED}),
+    WaveState.CLOSED: frozenset({WaveState.HELD, WaveState.PUBLISHED, WaveState.BURNED}),
+    WaveState.HELD: frozenset({WaveState.HELD, WaveState.PUBLISHED, WaveState.ABANDONED, WaveState.BURNED}),
+    WaveState.PUBLISHED: frozenset({WaveState.SEALED, WaveState.BURNED}),
+    WaveState.SEALED: frozenset({WaveState.BURNED}),
+    WaveState.ABANDONED: frozenset({WaveState.BURNED}),
+    WaveState.BURNED: frozenset(),
 }
 
 
@@ -44,7 +46,7 @@ def wave_step(
         LedgerRefused: `to` does not follow the wave's state.
     """
     state = WaveState(row.state)
-    if to not in _SUCCESSORS[state]:
+    if not can_become(row, to):
         raise illegal_wave_step(row, to)
     rows.update(connection, store.waves, store.waves.c.id == row.id, state=to.value, **values)
     record_wave_event(connection, row.id, (state, to), row.fence, stamp, failed_checks)
@@ -83,12 +85,42 @@ def illegal_wave_step(row: sa.Row[Any], to: WaveState) -> LedgerRefused:
     )
 
 
+def can_become(row: sa.Row[Any], to: WaveState) -> bool:
+    """Whether `to` follows the state of the wave of `row`."""
+    return to in _SUCCESSORS[WaveState(row.state)]
+
+
+def require_not_ended(wave_id: WaveId, state: WaveState) -> None:
+    """Check that nobody decided that a wave in this state is over.
+
+    Raises:
+        LedgerRefused: it is abandoned or burned.
+    """
+    if state in ENDED_WAVES:
+        raise LedgerRefused(
+            f"wave_{state}",
+            f"wave {wave_id} is {state}: its key and reports were deleted by decision",
+            way_out="`dp-spark ledger history` has who decided it and why. "
+            + (
+                "Its epsilon counts as infinite and its survey has stopped"
+                if state is WaveState.BURNED
+                else "Its charge stands; to ask again, open another wave, at a charge of its own"
+            ),
+        )
+
+
+def require_row_not_ended(row: sa.Row[Any]) -> None:
+    """As `require_not_ended`, of the wave of `row`."""
+    require_not_ended(id_of(row), WaveState(row.state))
+
+
 def require_open(row: sa.Row[Any]) -> None:
     """Check that answers may still be randomized.
 
     Raises:
-        LedgerRefused: the wave is closed, and its key gone.
+        LedgerRefused: the wave is closed or over, and its key gone.
     """
+    require_row_not_ended(row)
     if row.state != WaveState.OPEN:
         raise LedgerRefused(
             "wave_closed",

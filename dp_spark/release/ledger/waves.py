@@ -23,6 +23,12 @@ class WaveState(StrEnum):
     HELD = "held"  # a gate failed on the estimates
     PUBLISHED = "published"  # every declared sink has reports and estimates
     SEALED = "sealed"  # the statement is written
+    ABANDONED = "abandoned"  # never to be published, by decision; key and reports are gone, the charge stands
+    BURNED = "burned"  # the key or the reports of persons have leaked; the survey has stopped
+
+
+# Decided to be over: nothing follows but that an abandoned wave may be burned.
+ENDED_WAVES = frozenset({WaveState.ABANDONED, WaveState.BURNED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,5 +162,10 @@ class SurveyAccount:
 
     @property
     def spent(self) -> Fraction:
-        """The epsilons of all waves."""
+        """The epsilons of all waves, as they were charged; that of a burned one counts as infinite."""
         return sum((wave.epsilon for wave in self.waves), Fraction(0))
+
+    @property
+    def burned(self) -> tuple[WaveId, ...]:
+        """The waves whose epsilon counts as infinite; with one, the account admits no further wave."""
+        return tuple(wave.wave_id for wave in self.waves if wave.state is WaveState.BURNED)

@@ -2,6 +2,7 @@
 
 from dp_spark.guarantee import Every
 from dp_spark.release.spec.binned import MAX_RANKS, BinnedQuerySpec, DistinctQuerySpec
+from dp_spark.release.spec.canonical import canonical_document
 from dp_spark.release.spec.columns import (
     GROUPING_COLUMN,
     PERIOD_COLUMN,
@@ -93,6 +94,7 @@ __all__ = [
     "SurveySpec",
     "UnitSpec",
     "WeightSpec",
+    "canonical_document",
     "contribution_bounds",
     "load_spec",
     "load_survey",

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from fractions import Fraction
+from typing import Any
 
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.release.spec.domain import DomainSpec
@@ -15,6 +16,12 @@ from dp_spark.release.spec.unit import UnitSpec
 def canonical_json(spec: Part) -> str:
     """The same text for every way to write the spec; it can be read as YAML too."""
     return json.dumps(spec, default=plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def canonical_document(spec: Part) -> dict[str, Any]:
+    """The canonical JSON, read."""
+    document: dict[str, Any] = json.loads(canonical_json(spec))
+    return document
 
 
 def digest(spec: Part) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dp_spark.release.problems import Problem, Wrong, shown, unknown_key
+from dp_spark.release.problems import Problem, Wrong, shown_key, unknown_key
 from dp_spark.release.reading import read_each, read_list, read_normal_text, read_path, read_text
 
 
@@ -58,8 +58,8 @@ def _read_key(value: object) -> tuple[str, ...]:
 def _distinct(keys: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     in_order = sorted(keys)
     if twice := sorted({key for key, after in pairwise(in_order) if key == after}):
-        written = (shown(key[0] if len(key) == 1 else list(key)) for key in twice)
-        raise Wrong(
-            *(Problem("is listed twice", "list it once", "distinct groups", each) for each in written)
+        problems = (
+            Problem("is listed twice", "list it once", "distinct groups", shown_key(key)) for key in twice
         )
+        raise Wrong(*problems)
     return tuple(in_order)

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from dp_spark.release.problems import Place, Problem, path_text, shown
 
-# Of the tables that a survey stores and publishes, beside group and answer columns.
+# Of the reports that a survey stores; the number of a group is its place in the plan.
+TOKEN_COLUMN, GROUP_COLUMN, REPORT_COLUMN = "token", "group", "report"
+# Of the tables that it publishes, beside group and answer columns.
 WAVE_COLUMN, SURVEY_COLUMN = "wave", "survey_id"
-REPORT_COLUMN, COUNT_COLUMN, TOKEN_COLUMN = "report", "n", "token"
+COUNT_COLUMN = "n"
 SENSITIVE_COLUMN = "sensitive"
 SHARE_COLUMNS = ("share", "share_std", "share_low", "share_high")
 REPORTS_COLUMN = "reports"

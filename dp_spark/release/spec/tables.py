@@ -22,11 +22,7 @@ from dp_spark.release.spec.values import (
     Version,
 )
 
-_WHERE: Mapping[str, str] = {
-    "path": "a directory",
-    "table": "a table, as schema.table",
-    "connection": "one of the profile's [connections]",
-}
+_WHERE = ("path", "connection", "table")
 _LONGEST_KEPT = 36_600  # days
 
 
@@ -49,10 +45,11 @@ class _Place(Part, frozen=True):
     def _place_problems(self) -> Iterator[Problem]:
         kind = getattr(self, self.kind_key)
         needed = self.needs[kind]
-        for key, what in _WHERE.items():
+        for key in _WHERE:
             written = getattr(self, key)
             if key in needed and written is None:
-                yield Problem(f"missing key {key!r}", f"add `{key}:` and {what}", at=(key,))
+                example = (type(self).model_fields[key].examples or [""])[0]
+                yield Problem(f"missing key {key!r}", f"add `{key}: {example}`", at=(key,))
             if key not in needed and written is not None:
                 why = f"is no key of {self.kind_key}: {kind}"
                 yield Problem(why, "remove it", ", ".join(needed), shown(written), (key,))
@@ -127,6 +124,7 @@ class SinkSpec(_Place, frozen=True):
         SinkKind.SQL: ("connection", "table"),
     }
 
+    path: Location | None = Field(None, examples=["out/flights_by_origin"])
     sink: Annotated[SinkKind, BeforeValidator(word_of(SinkKind))] = Field(examples=["parquet"])
     shape: Annotated[Shape, BeforeValidator(word_of(Shape))] | None = None
 

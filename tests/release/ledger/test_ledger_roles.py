@@ -27,6 +27,7 @@ from dp_spark.release.ledger import (
     ReleaseId,
     ReleaseState,
     Schedule,
+    WaveEnd,
     WaveState,
     grants,
     store,
@@ -143,6 +144,10 @@ def test_a_runner_brings_a_wave_from_charge_to_seal_and_decides_nothing(runner, 
     with pytest.raises(SetupRefused) as refused:
         runner.clear_wave(wave, "on a whim")
     assert refused.value.code == "ledger_permission"
+    for end in WaveEnd:
+        with pytest.raises(SetupRefused) as refused:
+            runner.end_wave(wave, end, "on a whim")
+        assert refused.value.code == "ledger_permission"
     for statement in FORBIDDEN_OF_SURVEYS:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             place.server.run(statement, database=place.database, role=role)
