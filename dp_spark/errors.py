@@ -22,6 +22,7 @@ class ExitCode(IntEnum):
     HELD = 9
     PUBLISH = 10
     LOW = 11
+    EXPIRING = 12
     INTERRUPTED = 130
 
 
@@ -90,6 +91,12 @@ class BudgetLow(Refusal):
     """Little is left of a budget; only `ledger show --check` makes that a failure."""
 
     exit_code = ExitCode.LOW
+
+
+class PeriodsExpire(Refusal):
+    """Rows of missing periods may be gone soon; only `missing` makes that a failure."""
+
+    exit_code = ExitCode.EXPIRING
 
 
 class LedgerRefused(Refusal):

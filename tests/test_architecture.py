@@ -170,7 +170,8 @@ def test_the_package_alone_imports_next_to_nothing() -> None:
 
 def test_what_runs_in_workers_loads_no_plan() -> None:
     """Some 40 MB for each of them, and the time to read it."""
-    worked = "import dp_spark.frames.packing, dp_spark.frames.survey_reports, dp_spark.frames.numbering"
+    names = ("packing", "survey_reports", "numbering", "iceberg_tasks")
+    worked = f"import {', '.join(f'dp_spark.frames.{name}' for name in names)}"
     assert not imports(worked, "pyspark", "pydantic", "dp_spark.release")
     decoding = "import dp_spark.frames.group_shares, dp_spark.uldp.block_mechanism"
     assert not imports(decoding, "pyspark", "pandas", "pydantic", "sqlalchemy", "dp_spark.release")

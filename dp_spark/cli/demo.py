@@ -149,7 +149,7 @@ def _show(done: Demo) -> None:
 
 def _beside_truth(results: Sequence[RunResult], flights: pa.Table, group_by: list[str]) -> pd.DataFrame:
     """Released rows of all results with columns true_flights, true_mean_delay, true_planes."""
-    released = pd.concat([result.table.to_pandas() for result in results], ignore_index=True)
+    released = pd.concat([result.to_pandas() for result in results], ignore_index=True)
     truth = pd.concat([_truth(flights, group_by, result) for result in results])
     beside = released.merge(truth, on=["period_start", *group_by], how="left")
     beside["day"] = [f"{start:%b %d}" for start in beside["period_start"]]
@@ -158,7 +158,7 @@ def _beside_truth(results: Sequence[RunResult], flights: pa.Table, group_by: lis
 
 def _truth(flights: pa.Table, group_by: list[str], result: RunResult) -> pd.DataFrame:
     """The plain, non-private answers for the period of one release."""
-    start = result.table["period_start"][0].as_py()
+    start = result.to_arrow()["period_start"][0].as_py()
     days = 7 if result.release.name.endswith("carrier") else 1
     within = pc.and_(
         pc.greater_equal(flights["date"], pa.scalar(start)),

@@ -119,6 +119,7 @@ def _show(done: SurveyDemo, places: Profile) -> None:
         "the answers that stand. What is marked * is sensitive: no report tells who answered it. Nobody "
         "stands behind the demo's people: nothing but this demo ever shows a true share.\n"
     )
+    assert done.sealed.table is not None  # the demo's zone keeps all
     found = done.sealed.table.to_pandas()
     true = true_shares(GROUP, ANSWER, total=TOTAL_LABEL)
     keys = pd.MultiIndex.from_frame(found[[GROUP, ANSWER]])

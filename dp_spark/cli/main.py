@@ -39,6 +39,8 @@ survey_app = typer.Typer(
 app.add_typer(survey_app, name="survey")
 survey_budget_app = typer.Typer(help="What all waves of a survey may cost together.", no_args_is_help=True)
 survey_app.add_typer(survey_budget_app, name="budget")
+restricted_app = typer.Typer(help="The restricted zone: what is staged there.", no_args_is_help=True)
+app.add_typer(restricted_app, name="restricted")
 noise_app = typer.Typer(help="The noise families and what they cost.", no_args_is_help=True)
 app.add_typer(noise_app, name="noise")
 
@@ -189,6 +191,42 @@ def publish(
         from dp_spark.cli.running import publish_command
 
         publish_command(spec, key, profile=profile, as_json=as_json, revise=revise)
+
+    _end(action, as_json=as_json)
+
+
+@app.command()
+def missing(
+    spec: SpecFile,
+    through: Annotated[
+        str | None, typer.Option(help="Look no further than this day, YYYY-MM-DD.", show_default=False)
+    ] = None,
+    within: Annotated[int, typer.Option(help="Exit with 12 where rows expire in so many days.", min=1)] = 7,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the periods since the first release that are over and not sealed, and when their rows expire."""
+
+    def action() -> None:
+        from dp_spark.cli.keeping import missing_command
+
+        missing_command(spec, through=through, within=within, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@restricted_app.command("gc")
+def restricted_gc(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would go; delete nothing.")] = False,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete staged tables that were sealed more than the profile's retention_days ago; copies stay."""
+
+    def action() -> None:
+        from dp_spark.cli.keeping import gc_command
+
+        gc_command(dry_run=dry_run, profile=profile, as_json=as_json)
 
     _end(action, as_json=as_json)
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from dp_spark.cli.guard import ERRORS
+from dp_spark.cli.keeping import warn_after_refusal, warn_of
 from dp_spark.cli.progress import progress
+from dp_spark.errors import Refusal
 from dp_spark.frames.session import start_session
 from dp_spark.pipeline import privatize_release, publish_release, run_release
 from dp_spark.release.profile import load_profile
@@ -25,7 +27,13 @@ def run_command(
     Raises:
         Refusal: as `run_release`.
     """
-    _tell(_done(run_release, spec, key, profile, revise), as_json=as_json)
+    try:
+        result = _done(run_release, spec, key, profile, revise)
+    except Refusal:
+        warn_after_refusal(load_spec(spec), profile)
+        raise
+    warn_of(result.expiring, result.release.name)
+    _tell(result, as_json=as_json)
 
 
 def publish_command(

@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from dp_spark.errors import InputRefused, SetupRefused
+from dp_spark.errors import InputRefused
 from dp_spark.frames.names import quoted
 from dp_spark.frames.source_files import located
 from dp_spark.frames.source_refusals import condition_of, not_readable, not_supported, version_gone
+from dp_spark.release.connecting import require_extra
 from dp_spark.release.source_version import SourceVersion
 from dp_spark.release.spec import InputSpec
 
@@ -120,15 +121,10 @@ class _Reading:
 
 
 def _opened(source: InputSpec, version: int | None) -> "DeltaTable":
-    try:
-        from deltalake import DeltaTable  # noqa: PLC0415
-        from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415
-    except ModuleNotFoundError:
-        raise SetupRefused(
-            "extra_missing",
-            f"input {source.place!r} is a Delta table, and deltalake is not installed",
-            way_out="pip install 'dp-spark[delta]'",
-        ) from None
+    require_extra("deltalake", "delta")
+    from deltalake import DeltaTable  # noqa: PLC0415
+    from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415
+
     way_out = "check input.path: the directory that holds _delta_log"
     path = located(source).removeprefix("file:")
     if unread := _UNREAD.search(path):

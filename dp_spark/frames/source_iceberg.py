@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 from dp_spark.errors import Refusal
 from dp_spark.frames.iceberg_tasks import Snapshot, read_tasks
 from dp_spark.frames.source_refusals import condition_of, not_readable, version_gone
-from dp_spark.release.connecting import connection_named, open_catalog
+from dp_spark.release.connecting import iceberg_catalog
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.profile import Connection
 from dp_spark.release.source_version import SourceVersion
@@ -90,9 +90,10 @@ def open_iceberg(
 def _loaded(source: InputSpec, connections: Mapping[str, Connection]) -> "Table":
     assert source.table is not None
     assert source.connection is not None  # the format has both
-    connection = connection_named(source.connection, connections)
+    found = iceberg_catalog(source.connection, connections)
     try:
-        return open_catalog(source.connection, connection).load_table(source.table)
+        with found.opened(makes=False) as catalog:
+            return catalog.load_table(source.table)
     except Refusal:
         raise
     except Exception as failure:  # noqa: BLE001  # its text quotes the catalog's URL

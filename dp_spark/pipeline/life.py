@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from dp_spark.errors import LedgerRefused
 from dp_spark.frames.rows import Rows, SparkSource
 from dp_spark.frames.source_iceberg import Within
-from dp_spark.pipeline.publishing import check, keep_only, publish, restore, result_of, seal
+from dp_spark.pipeline.publishing import check, keep_only, publish, require_copies, restore, result_of, seal
 from dp_spark.pipeline.reserving import reserved
 from dp_spark.pipeline.run import Asked, Observer, Run
 from dp_spark.pipeline.staging import stage
@@ -184,7 +184,11 @@ def _reserved(asked: Asked) -> Run:
 
 def _published(run: Run, artefact: StoredFile) -> RunResult:
     """Whatever is still to be done of a staged release."""
-    claim, table = run.claim, read_artefact(Path(artefact.path), artefact.digest)
+    claim, path = run.claim, Path(artefact.path)
+    if claim.state is ReleaseState.SEALED and not path.exists():
+        require_copies(run, artefact)
+        return result_of(run, None)
+    table = read_artefact(path, artefact.digest)
     if claim.state is ReleaseState.SEALED:
         restore(run, table)
     else:
@@ -193,5 +197,5 @@ def _published(run: Run, artefact: StoredFile) -> RunResult:
                 check(run, table, artefact)
             publish(run, table, artefact)
         seal(run)
-    keep_only(Path(artefact.path))
+    keep_only(path)
     return result_of(run, table)

@@ -9,6 +9,7 @@ from dp_spark.checks import check_artefact
 from dp_spark.errors import PublishRefused, Refusal, ReleaseHeld, SetupRefused
 from dp_spark.pipeline.run import Run, Step
 from dp_spark.publish import (
+    Part,
     contract_path,
     edition_of,
     open_sink,
@@ -23,6 +24,7 @@ from dp_spark.release.ledger import (
     utc_now,
     warning_of,
 )
+from dp_spark.release.missing import expiring_periods
 from dp_spark.release.places import release_record
 from dp_spark.release.spec import SinkSpec
 from dp_spark.report import RunResult, file_digest, release_facts, sealed_release, write_statement
@@ -90,11 +92,41 @@ def restore(run: Run, table: pa.Table) -> None:
     """Put back a copy or a statement of a sealed release that somebody has removed since."""
     record = release_record(run.ledger, run.claim.release_id)
     assert record.artefact is not None
-    assert record.statement is not None
     sinks = {sink.name: (sink, number) for number, sink in enumerate(run.plan.spec.publish)}
     for copy in record.publications:
         sink, number = sinks[copy.sink]
         _placed(run, table, record.artefact.digest, restored(sink, copy.target), number)
+    _restore_statement(run, record)
+
+
+def require_copies(run: Run, artefact: StoredFile) -> None:
+    """Check that every copy of a sealed release stands, whose artefact is not kept any more.
+
+    Raises:
+        PublishRefused: one does not, or its sink cannot be reached; there is nothing to restore it from.
+    """
+    record = release_record(run.ledger, run.claim.release_id)
+    sinks = {sink.name: sink for sink in run.plan.spec.publish}
+    part = Part.of_period(run.window.start)
+    lost = [
+        copy.target
+        for copy in record.publications
+        if not open_sink(restored(sinks[copy.sink], copy.target), run.reach).holds(
+            part, run.release_id, artefact.digest
+        )
+    ]
+    if lost:
+        raise PublishRefused(
+            "artefact_expired",
+            f"release {run.release_id} is sealed, its staged artefact {artefact.path} is not kept any more, "
+            f"and its copy is gone from {', '.join(lost)}",
+            way_out="restore the copy or the artefact from a backup; a revision costs a new charge",
+        )
+    _restore_statement(run, record)
+
+
+def _restore_statement(run: Run, record: ReleaseRecord) -> None:
+    assert record.statement is not None
     if not Path(record.statement.path).exists():
         _write_statement(run, record, record.events[-1].at)
 
@@ -106,8 +138,8 @@ def keep_only(artefact: Path) -> None:
             other.unlink(missing_ok=True)
 
 
-def result_of(run: Run, table: pa.Table) -> RunResult:
-    """What the run tells whoever asked for it."""
+def result_of(run: Run, table: pa.Table | None) -> RunResult:
+    """What the run tells whoever asked for it; the table is None where its artefact is not kept any more."""
     record, head = release_record(run.ledger, run.claim.release_id), run.ledger.head()
     assert record.artefact is not None
     assert record.statement is not None
@@ -122,4 +154,5 @@ def result_of(run: Run, table: pa.Table) -> RunResult:
         warning=warning_of(run.ledger.budget(record.release_id.population)),
         head=None if head is None else str(head),
         source_version=record.source_version,
+        expiring=tuple(expiring_periods(run.ledger, run.plan.spec)),
     )

@@ -26,6 +26,7 @@ from dp_spark.publish.sink import (
     RELEASE_LABEL,
     Edition,
     Part,
+    is_edition,
     is_placed,
     occupied,
     unreachable,
@@ -84,6 +85,16 @@ class DeltaSink:
             raise
         except Exception:  # noqa: BLE001  # delta-rs raises whatever its store does; publishing says so
             return
+
+    def holds(self, part: Part, release_id: str, digest: str) -> bool:
+        """As `Sink`."""
+        try:
+            table = _opened(self.root)
+            if table is None or part.column not in _columns(table).names:
+                return False
+            return is_edition(_standing(table, part, release_id, digest), release_id, digest)
+        except Exception as failure:  # noqa: BLE001  # its text may quote rows: only the class is told
+            raise self._unreachable(type(failure).__name__) from None
 
     def publish(self, edition: Edition) -> str:
         """As `Sink`; the table."""

@@ -15,7 +15,7 @@ from duckdb import DuckDBPyConnection
 from dp_spark.publish.duckdb_tables import Tables, prepare, replace_rows, standing_of
 from dp_spark.publish.durable import make_directories, sync_directory
 from dp_spark.publish.release_rows import require_names
-from dp_spark.publish.sink import Edition, Part, is_placed, unreachable
+from dp_spark.publish.sink import Edition, Part, is_edition, is_placed, unreachable
 
 WAIT_SECONDS = 30  # for another process to close the file
 _PAUSE_SECONDS = 0.1
@@ -49,6 +49,18 @@ class DuckDbSink:
         except (duckdb.Error, OSError):
             return
         is_placed(labels, release_id, None, at=self._at(part))
+
+    def holds(self, part: Part, release_id: str, digest: str) -> bool:
+        """As `Sink`."""
+        tables = self._tables(part, part.alone)
+        try:
+            if not self.file.exists():
+                return False
+            with self._opened(read_only=True) as connection:
+                labels = standing_of(connection, tables, at=self.name).labels
+        except (duckdb.Error, OSError) as failure:
+            raise unreachable(self.name, _reason(failure)) from None
+        return is_edition(labels, release_id, digest)
 
     def publish(self, edition: Edition) -> str:
         """As `Sink`; the file and the table."""

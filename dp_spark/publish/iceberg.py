@@ -33,8 +33,8 @@ from sqlalchemy.exc import DBAPIError
 
 from dp_spark.errors import PublishRefused, Refusal
 from dp_spark.publish.columns import change_of, in_columns
-from dp_spark.publish.iceberg_catalog import IcebergCatalog
-from dp_spark.publish.sink import Edition, Part, is_placed, occupied, unreachable
+from dp_spark.publish.sink import Edition, Part, is_edition, is_placed, occupied, unreachable
+from dp_spark.release.iceberg_catalog import IcebergCatalog
 
 ROWS_LABEL = "dp_spark.rows"
 # Seconds to wait after each commit of somebody else that came between: a minute in all.
@@ -96,6 +96,20 @@ class IcebergSink:
             raise
         except Exception:  # noqa: BLE001  # PyIceberg raises whatever its catalog does; publishing says so
             return
+
+    def holds(self, part: Part, release_id: str, digest: str) -> bool:
+        """As `Sink`."""
+        try:
+            with self.catalog.opened(makes=False) as catalog:
+                table = _loaded(catalog, self.table)
+                columns = pa.schema([]) if table is None else _columns(table)
+                if table is None or part.column not in columns.names:
+                    return False
+                return is_edition(_standing(table, part, columns), release_id, digest)
+        except Refusal:
+            raise
+        except Exception as failure:  # noqa: BLE001  # its text may quote rows: only the class is told
+            raise unreachable(self.named, type(failure).__name__) from None
 
     def publish(self, edition: Edition) -> str:
         """As `Sink`; catalog and table."""

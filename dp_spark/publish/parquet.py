@@ -16,7 +16,7 @@ from dp_spark.errors import PublishRefused
 from dp_spark.publish.columns import change_of
 from dp_spark.publish.durable import make_directories, sync_directory, write_new_parquet
 from dp_spark.publish.exchange import alone_in, exchange
-from dp_spark.publish.places import local_path, scheme_of
+from dp_spark.publish.places import local_path
 from dp_spark.publish.sink import (
     DIGEST_LABEL,
     RELEASE_LABEL,
@@ -26,6 +26,7 @@ from dp_spark.publish.sink import (
     is_placed,
     unreachable,
 )
+from dp_spark.release.connecting import scheme_of
 
 FILE_NAME = "part-0.parquet"
 _TRIES = 100  # to make, or to place, what other publishers remove or place meanwhile

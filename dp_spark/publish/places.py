@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from dp_spark.errors import PublishRefused
+from dp_spark.release.connecting import scheme_of
 
 
 def local_path(root: Path | str) -> Path | None:
@@ -32,12 +33,6 @@ def local_path(root: Path | str) -> Path | None:
             way_out="give a directory below it",
         )
     return path
-
-
-def scheme_of(root: Path | str) -> str | None:
-    """The scheme of a URL; None of a path. A URL that was a `Path` has lost one of its slashes."""
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", os.fspath(root))
-    return scheme[1] if scheme else None
 
 
 def located(root: str) -> str:

@@ -30,6 +30,13 @@ class Part:
         """The rows of one period."""
         return cls(PERIOD_COLUMN, period_start.isoformat())
 
+    @property
+    def alone(self) -> pa.Schema:
+        """Its column, in the type that published tables have it in."""
+        return pa.schema(
+            [pa.field(self.column, pa.date32() if self.column == PERIOD_COLUMN else pa.string())]
+        )
+
     def typed(self, schema: pa.Schema) -> date | str:
         """The value as the column holds it."""
         is_date = pa.types.is_date(schema.field(self.column).type)

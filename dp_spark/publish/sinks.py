@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,7 +13,7 @@ from dp_spark.publish.parquet import ParquetSink
 from dp_spark.publish.places import located
 from dp_spark.publish.sink import Sink
 from dp_spark.publish.sql import SqlSink
-from dp_spark.release.connecting import connection_named
+from dp_spark.release.connecting import connection_named, iceberg_catalog, require_extra
 from dp_spark.release.profile import Connection
 from dp_spark.release.spec import SinkKind, SinkSpec
 from dp_spark.release.warehouse import engine_of
@@ -92,14 +91,10 @@ def _database_table(spec: SinkSpec, reach: Reach) -> Sink:
 def _iceberg(spec: SinkSpec, reach: Reach) -> Sink:
     assert spec.connection is not None  # the kinds that need one have one
     assert spec.table is not None
-    connection = reach.connection(spec.connection)
-    require_extra("pyiceberg", "iceberg")
-    if connection.url.startswith("postgresql"):
-        require_extra("psycopg", "postgres")
+    catalog = iceberg_catalog(spec.connection, reach.connections)
     from dp_spark.publish.iceberg import IcebergSink
-    from dp_spark.publish.iceberg_catalog import IcebergCatalog
 
-    return IcebergSink(IcebergCatalog(spec.connection, connection), spec.table)
+    return IcebergSink(catalog, spec.table)
 
 
 def restored(spec: SinkSpec, target: str) -> SinkSpec:
@@ -111,18 +106,6 @@ def restored(spec: SinkSpec, target: str) -> SinkSpec:
             return spec.model_copy(update={"path": target})
         case _:
             return spec
-
-
-def require_extra(module: str, extra: str) -> None:
-    """Check that a library which comes with an extra is installed; it is not imported.
-
-    Raises:
-        SetupRefused: it is not.
-    """
-    if find_spec(module) is None:
-        raise SetupRefused(
-            "extra_missing", f"{module} is not installed", way_out=f"pip install 'dp-spark[{extra}]'"
-        )
 
 
 def _path(spec: SinkSpec) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from dp_spark.publish.release_rows import PUBLISHED_AT, releases_row, require_names
-from dp_spark.publish.sink import Edition, Part, is_placed, unreachable
+from dp_spark.publish.sink import Edition, Part, is_edition, is_placed, unreachable
 from dp_spark.publish.sql_rows import insert_rows, require_no_nul
 from dp_spark.publish.sql_tables import Standing, Tables, prepare, standing_labels, standing_of, tables_of
 from dp_spark.release.warehouse import failures_of, is_postgres, reason_of, transaction
@@ -39,6 +39,13 @@ class SqlSink:
         except failures_of(self.engine):
             return
         is_placed(labels, release_id, None, at=at)
+
+    def holds(self, part: Part, release_id: str, digest: str) -> bool:
+        """As `Sink`."""
+        tables = self._tables(part, part.alone)
+        with self._told(), transaction(self.engine) as connection:
+            labels = standing_labels(connection, tables, standing_of(connection, tables, at=self.name))
+        return is_edition(labels, release_id, digest)
 
     def publish(self, edition: Edition) -> str:
         """As `Sink`; the database's URL and the table."""

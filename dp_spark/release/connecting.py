@@ -1,9 +1,11 @@
 """Connections of the profile, found by their names and opened: what inputs and sinks share."""
 
+import os
+import re
 from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-import sqlalchemy as sa
 
 from dp_spark.errors import SetupRefused
 from dp_spark.release.problems import nearest
@@ -11,9 +13,7 @@ from dp_spark.release.profile import Connection
 from dp_spark.release.secret import read_secret
 
 if TYPE_CHECKING:  # an extra: only who names a catalog needs it
-    from pyiceberg.catalog import Catalog
-
-_REST = ("http", "https")
+    from dp_spark.release.iceberg_catalog import IcebergCatalog
 
 
 def connection_named(name: str, connections: Mapping[str, Connection]) -> Connection:
@@ -44,26 +44,35 @@ def password_of(name: str, connection: Connection) -> str | None:
     return read_secret(f"password of connection {name}", connection.password)
 
 
-def open_catalog(name: str, connection: Connection) -> "Catalog":
-    """The Iceberg catalog of a connection: of a URL http(s)://, a REST catalog, else tables of a database.
-
-    Whatever its library raises later may quote the URL with its password: show its class alone.
+def require_extra(module: str, extra: str) -> None:
+    """Check that a library which comes with an extra is installed; it is not imported.
 
     Raises:
-        SetupRefused: pyiceberg is not installed, or the password's reference leads nowhere.
+        SetupRefused: it is not.
     """
-    try:
-        from pyiceberg.catalog import load_catalog  # noqa: PLC0415
-    except ModuleNotFoundError:
+    if find_spec(module) is None:
         raise SetupRefused(
-            "extra_missing",
-            f"connection {name} is an Iceberg catalog, and pyiceberg is not installed",
-            way_out="pip install 'dp-spark[iceberg]'",
-        ) from None
-    url, password = sa.make_url(connection.url), password_of(name, connection)
-    if url.get_backend_name() in _REST:
-        secret = {} if password is None else {"credential": f"{url.username or ''}:{password}"}
-        uri = url.set(username=None, password=None).render_as_string(hide_password=False)
-        return load_catalog(name, **{"type": "rest", **connection.options, **secret, "uri": uri})
-    uri = url.set(password=password).render_as_string(hide_password=False)
-    return load_catalog(name, **{"type": "sql", **connection.options, "uri": uri})
+            "extra_missing", f"{module} is not installed", way_out=f"pip install 'dp-spark[{extra}]'"
+        )
+
+
+def scheme_of(place: Path | str) -> str | None:
+    """The scheme of a URL; None of a path. A URL that was a `Path` has lost one of its slashes."""
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", os.fspath(place))
+    return scheme[1] if scheme else None
+
+
+def iceberg_catalog(name: str, connections: Mapping[str, Connection]) -> "IcebergCatalog":
+    """The Iceberg catalog that a connection of this name leads to; nothing is reached yet.
+
+    Raises:
+        SetupRefused: there is no such connection, it says nowhere where tables are, or it needs what is not
+            installed.
+    """
+    connection = connection_named(name, connections)
+    require_extra("pyiceberg", "iceberg")
+    if connection.url.startswith("postgresql"):
+        require_extra("psycopg", "postgres")
+    from dp_spark.release.iceberg_catalog import IcebergCatalog  # noqa: PLC0415
+
+    return IcebergCatalog(name, connection)

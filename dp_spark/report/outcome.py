@@ -5,8 +5,10 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dp_spark.errors import PublishRefused
 from dp_spark.guarantee import PrivacyGuarantee
 from dp_spark.release.ledger import BudgetWarning, ReleaseId
+from dp_spark.release.missing import MissingPeriod
 from dp_spark.report.figures import counted, exact
 
 if TYPE_CHECKING:  # a plan is told without them
@@ -25,9 +27,10 @@ class RunResult:
         digest: SHA-256 of the released rows.
         published: where the copies are.
         statement: the page that says what was promised.
-        table: the released rows.
+        table: the released rows; None where the staged artefact is not kept any more.
         warning: that little is left of the budget, where that is so.
         source_version: of its source, that was read; None where that has no versions.
+        expiring: missing periods of the release whose raw rows may be gone within a week.
         head: the ledger's newest link when the run ended; kept elsewhere, it betrays a ledger put back.
     """
 
@@ -37,14 +40,29 @@ class RunResult:
     digest: str
     published: tuple[str, ...]
     statement: Path
-    table: "pa.Table"
+    table: "pa.Table | None"
     warning: BudgetWarning | None
     head: str | None
     source_version: str | None = None
+    expiring: tuple[MissingPeriod, ...] = ()
 
     def to_pandas(self) -> "pd.DataFrame":
         """The released rows as a pandas frame."""
-        return self.table.to_pandas()
+        return self.to_arrow().to_pandas()
+
+    def to_arrow(self) -> "pa.Table":
+        """The released rows.
+
+        Raises:
+            PublishRefused: the staged artefact is not kept any more.
+        """
+        if self.table is None:
+            raise PublishRefused(
+                "rows_not_kept",
+                f"the staged artefact of {self.release} is not kept any more",
+                way_out=f"read one of its copies: {', '.join(self.published)}",
+            )
+        return self.table
 
     def __repr__(self) -> str:
         return result_text(self)
@@ -68,12 +86,14 @@ def result_json(result: RunResult) -> dict[str, object]:
         else {"epsilon": str(result.charged.epsilon), "delta": str(result.charged.delta)},
         "schedule": result.schedule,
         "digest": result.digest,
-        "rows": result.table.num_rows,
+        "rows": None if result.table is None else result.table.num_rows,
+        "artefact_kept": result.table is not None,
         "published": list(result.published),
         "statement": str(result.statement),
         "warning": None if result.warning is None else result.warning.as_json(),
         "ledger_head": result.head,
         "source_version": result.source_version,
+        "expiring": [period.as_json() for period in result.expiring],
     }
 
 
@@ -91,11 +111,14 @@ def _words(result: RunResult) -> tuple[tuple[str, str], ...]:
     )
     if result.schedule is not None and result.charged is not None:
         charged = f"a slot of schedule {result.schedule}; by itself {charged}"
+    rows = "" if result.table is None else f" ({counted(result.table.num_rows, 'row')})"
+    gone = "not kept any more, as of a release sealed so long ago; every copy stands"
     return (
-        ("sealed", f"{result.release} ({counted(result.table.num_rows, 'row')})"),
+        ("sealed", str(result.release) + rows),
         ("charged", charged),
         *((("read", f"version {result.source_version}"),) if result.source_version else ()),
         ("digest", result.digest),
+        *((("artefact", gone),) if result.table is None else ()),
         *(("published", target) for target in result.published),
         ("statement", str(result.statement)),
         *((("warning", str(result.warning)),) if result.warning is not None else ()),

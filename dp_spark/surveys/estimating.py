@@ -12,7 +12,7 @@ from dp_spark.frames.stored_reports import counted_reports
 from dp_spark.frames.survey_estimates import decoded
 from dp_spark.publish import artefact_digest, read_artefact, write_artefact
 from dp_spark.publish.survey_tables import GroupEstimate, estimates_table, group_estimate, group_estimates
-from dp_spark.release.ledger import StoredFile, WaveState
+from dp_spark.release.ledger import StoredFile, WaveRecord, WaveState
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import SurveySpec
 from dp_spark.release.spec.groups import TOTAL_LABEL
@@ -51,6 +51,9 @@ def _estimated(run: WaveRun) -> Estimated:
             f"wave {run.wave_id} is open: its reports are not counted yet",
             way_out=f"dp-spark survey close SPEC --wave {run.wave_id.wave}; nobody can be added to it then",
         )
+    if record.state is WaveState.SEALED and not _is_kept(record):
+        assert record.statement is not None
+        return Estimated(record, None, Path(record.statement.path))
     counts = read_artefact(Path(record.counts.path), record.counts.digest)
     tidied(run)
     staged = record.estimates or _stage_estimates(run, counts, record.counts)
@@ -65,6 +68,11 @@ def _estimated(run: WaveRun) -> Estimated:
     sealed = run.record()
     assert sealed.statement is not None
     return Estimated(sealed, table, Path(sealed.statement.path))
+
+
+def _is_kept(record: WaveRecord) -> bool:
+    """Whether the staged tables of a sealed wave are still in the restricted zone."""
+    return all(each is None or Path(each.path).exists() for each in (record.counts, record.estimates))
 
 
 def _stage_estimates(run: WaveRun, counts: pa.Table, counted: StoredFile) -> StoredFile:

@@ -77,12 +77,12 @@ class Estimated:
 
     Attributes:
         record: the wave.
-        table: the published estimates.
+        table: the published estimates; None where the staged table is not kept any more.
         statement: the page that says what was promised.
     """
 
     record: WaveRecord
-    table: pa.Table
+    table: pa.Table | None
     statement: Path
 
 

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from dp_spark.frames.column_checks import check_columns
 from dp_spark.frames.session import pinned
 from dp_spark.frames.source_iceberg import Within
 from dp_spark.frames.sources import open_source, source_version
-from dp_spark.release.connecting import open_catalog
+from dp_spark.release.iceberg_catalog import IcebergCatalog
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.profile import Connection
 from dp_spark.release.source_version import SourceVersion
@@ -64,10 +64,10 @@ def catalog(tmp_path: Path) -> dict[str, Connection]:
 
 
 @pytest.fixture
-def iceberg(catalog: dict[str, Connection]) -> Catalog:
-    made = open_catalog("lake", catalog["lake"])
-    made.create_namespace("db")
-    return made
+def iceberg(catalog: dict[str, Connection]) -> Iterator[Catalog]:
+    with IcebergCatalog("lake", catalog["lake"]).opened(makes=True) as made:
+        made.create_namespace("db")
+        yield made
 
 
 LAKE = InputSpec(format="iceberg", connection="lake", table="db.visits")
@@ -412,7 +412,7 @@ def test_a_reader_that_is_not_installed_is_refused_with_its_extra(
 ) -> None:
     import sys
 
-    for module, source in (("deltalake", delta(tmp_path)), ("pyiceberg.catalog", LAKE)):
+    for module, source in (("deltalake", delta(tmp_path)), ("pyiceberg", LAKE)):
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(SetupRefused) as refusal:
             source_version(source, catalog)

@@ -122,6 +122,22 @@ def test_publishing_again_changes_nothing(world):
     assert_holds(world, one, other)
 
 
+def test_it_says_whether_it_holds_an_edition(world):
+    def holds(each: Edition) -> bool:
+        return world.open().holds(each.part, each.release_id, each.digest)
+
+    first, other, later = edition(), edition(days(2)[1]), edition(revision=1, first=300)
+    publish(world, other)
+    assert not holds(first)
+    publish(world, first)
+    before = world.state()
+    assert [holds(each) for each in (first, other, later)] == [True, True, False]
+    assert not world.open().holds(first.part, first.release_id, later.digest)
+    assert world.state() == before
+    publish(world, later)
+    assert [holds(each) for each in (first, other, later)] == [False, True, True]
+
+
 def test_a_revision_replaces_its_part_and_no_other(world):
     first, other, later = edition(), edition(days(2)[1]), edition(revision=1, first=300)
     for each in (first, other):

@@ -10,7 +10,7 @@ from sink_worlds import COUNTS, DAY, EVERY_TYPE, GROUPS, days, edition, publish,
 
 from dp_spark.errors import PublishRefused, SetupRefused
 from dp_spark.publish import Edition, Reach, open_sink
-from dp_spark.publish.iceberg_catalog import IcebergCatalog
+from dp_spark.release.iceberg_catalog import IcebergCatalog
 from dp_spark.release.profile import Connection
 from dp_spark.release.spec import SinkSpec
 
@@ -167,7 +167,7 @@ def test_a_table_lies_in_a_namespace(tmp_path, table):
 
 
 def test_a_library_that_is_not_installed_is_told_before_anything_is_reached(tmp_path, monkeypatch):
-    monkeypatch.setattr("dp_spark.publish.sinks.find_spec", lambda name: None)
+    monkeypatch.setattr("dp_spark.release.connecting.find_spec", lambda name: None)
     with pytest.raises(SetupRefused) as refusal:
         opened(Connection("sqlite:////srv/catalog.db", options={"warehouse": str(tmp_path)}))
     assert refusal.value.way_out == "pip install 'dp-spark[iceberg]'"

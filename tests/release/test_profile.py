@@ -345,3 +345,10 @@ def test_the_first_spec_is_a_spec():
     assert spec.release == "first_release"
     assert spec.groups.size == 3
     assert sum(line.startswith("#") for line in render_first_spec().splitlines()) > 5
+
+
+def test_staged_tables_are_kept_for_ever_or_for_whole_days(tmp_path):
+    assert load_profile(str(written(tmp_path)), env={}).retention_days is None
+    assert load_profile(str(written(tmp_path, retention_days=90)), env={}).retention_days == 90
+    for wrong in (0, -1, 1.5, True, "soon", 36_601):
+        assert "retention_days" in refusal(written(tmp_path, retention_days=wrong))

@@ -535,3 +535,27 @@ def test_refusals_name_no_person(world: World) -> None:
         world.randomize()
     assert refusal.value.code == "wave_unknown"
     assert POISON not in str(refusal.value)
+
+
+def test_staged_tables_of_a_sealed_wave_expire_and_it_is_still_told(world: World) -> None:
+    from dataclasses import replace
+    from datetime import UTC, datetime, timedelta
+
+    from dp_spark.release.expiry import Reason, delete, disused
+
+    world.open()
+    world.randomize()
+    world.close()
+    profile, later = replace(world.profile, retention_days=30), datetime.now(UTC) + timedelta(days=31)
+    assert disused(world.ledger, profile, later) == []  # closed, and not sealed
+    first = world.estimate()
+    assert disused(world.ledger, profile, later - timedelta(days=2)) == []
+    found = disused(world.ledger, profile, later)
+    assert {each.path.name.partition("-")[0] for each in found} == {"counts", "estimates"}
+    assert {(each.whose, each.reason) for each in found} == {
+        (f"survey {world.record().wave_id}", Reason.EXPIRED)
+    }
+    delete(found)
+    again = world.estimate(spark=no_spark)
+    assert (again.table, again.statement) == (None, first.statement)
+    assert world.published("estimates").num_rows

@@ -67,6 +67,11 @@ def wave_records(
         batches[row.wave].append(Batch(row.number, row.path, row.digest, row.reports))
     for row in _parts(connection, store.wave_publications, chosen, "sink"):
         publications[row.wave][row.sink] = row.target
+    sealed = {
+        row.wave: row.at
+        for row in _parts(connection, store.wave_events, chosen, "id")
+        if row.to_state == WaveState.SEALED.value
+    }
     decided = _parts(connection, store.wave_decisions, chosen, "id")
     cleared = {row.wave for row in decided if row.decision == WAVE_CLEARED}
     return [
@@ -86,6 +91,7 @@ def wave_records(
             publications=publications[row.id],
             opened_at=row.opened_at,
             closed_at=row.closed_at,
+            sealed_at=sealed.get(row.id),
             cleared=row.id in cleared,
         )
         for row in found

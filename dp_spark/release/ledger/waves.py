@@ -116,6 +116,7 @@ class WaveRecord:
         publications: targets by sink.
         opened_at: UTC, ISO text.
         closed_at: the same; None while it is open.
+        sealed_at: the same; None before.
         cleared: whether somebody decided to publish it although a gate failed.
     """
 
@@ -134,6 +135,7 @@ class WaveRecord:
     publications: Mapping[str, str]
     opened_at: str
     closed_at: str | None
+    sealed_at: str | None = None
     cleared: bool = False
 
     @property

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from pyiceberg.catalog import Catalog, load_catalog
 
 from dp_spark.errors import SetupRefused
-from dp_spark.publish.places import scheme_of
+from dp_spark.release.connecting import scheme_of
 from dp_spark.release.profile import Connection
 from dp_spark.release.secret import read_secret
 
