@@ -18,9 +18,10 @@ import pyarrow as pa
 from dp_spark.errors import PublishRefused, Refusal
 from dp_spark.publish.artefact import artefact_digest
 from dp_spark.publish.columns import change_of, in_columns
-from dp_spark.publish.sink import Edition, Part, is_placed, occupied, unreachable
+from dp_spark.publish.sink import Edition, Part, is_edition, is_placed, occupied, unreachable
 
 _STANDING, _INCOMING = "dp_spark.part.", "dp_spark.incoming."
+_ROWS = "dp_spark.rows"  # how many the part has
 _TRIES = 3
 # Spark does not show properties that match: see spark.redaction.regex and spark.sql.redaction.options.regex.
 _NOT_SHOWN = re.compile(r"secret|password|token|access\.?key|url", re.IGNORECASE)
@@ -92,6 +93,21 @@ class CatalogSink:
         except Exception:  # noqa: BLE001  # to be mended before it is published
             return
 
+    def holds(self, part: Part, release_id: str, digest: str) -> bool:
+        """As `Sink`."""
+        with self._withheld():
+            schema = self.catalog.schema()
+            if schema is None or part.column not in schema.names:
+                return False
+            properties = self.catalog.properties()
+            standing = _labels(properties, _STANDING, part)
+            if _labels(properties, _INCOMING, part) is not None or not is_edition(
+                standing, release_id, digest
+            ):
+                return False
+            assert standing is not None  # it names the edition
+            return str(self.catalog.rows(part.column, part.typed(schema)).num_rows) == standing.get(_ROWS)
+
     def publish(self, edition: Edition) -> str:
         """As `Sink`; the table's name."""
         part, columns = edition.part, edition.table.schema
@@ -148,7 +164,8 @@ class CatalogSink:
     def _write(self, edition: Edition) -> None:
         part, value = edition.part, edition.part.typed(edition.table.schema)
         standing, incoming = _key(_STANDING, part), _key(_INCOMING, part)
-        told = _shown(json.dumps(edition.labels, sort_keys=True))
+        labels = {**edition.labels, _ROWS: str(edition.table.num_rows)}
+        told = _shown(json.dumps(labels, sort_keys=True))
         self.catalog.set({incoming: told})
         columns = self.catalog.schema()
         assert columns is not None  # it was made, or was there

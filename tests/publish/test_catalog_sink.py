@@ -80,6 +80,7 @@ def test_a_publisher_that_dies_before_any_change_is_finished_by_the_next_one(wor
             CatalogSink(Dying(world, at, halfway=halfway)).publish(one)
         told = world.labels(one.part).get("dp_spark.release_id") == one.release_id
         assert holds(world, one) or not told
+        assert holds(world, one) or not world.open().holds(one.part, one.release_id, one.digest)
         if at or not one.release_id.endswith("/0"):  # announced already, or there
             with pytest.raises(PublishRefused, match="holds release"):
                 require_free(world, replace_release(one))
@@ -95,6 +96,7 @@ def test_whoever_dies_before_the_table_is_made_leaves_nothing(world):
     with pytest.raises(KeyboardInterrupt):
         CatalogSink(Dying(world, 0)).publish(edition())
     assert list(world.warehouse.iterdir()) == []
+    assert not world.open().holds(edition().part, edition().release_id, edition().digest)
     publish(world, edition())
     assert holds(world, edition())
 
@@ -104,8 +106,11 @@ def test_rows_that_somebody_removed_are_put_back_and_changed_ones_are_not_replac
     publish(world, one)
     table.replace(one.table.slice(0, 0), "period_start", DAY)
     assert world.table().num_rows == 0
+    assert not world.open().holds(one.part, one.release_id, one.digest)
     publish(world, one)
     assert holds(world, one)
+    assert world.open().holds(one.part, one.release_id, one.digest)
+    assert not world.open().holds(one.part, one.release_id, "another")
     names = world.table().column_names
     table.replace(edition(first=900).table.select(names), "period_start", DAY)
     with pytest.raises(PublishRefused, match="not those of release") as refused:
