@@ -88,9 +88,11 @@ def delete_batch(directory: Path | str) -> None:
 
     Raises:
         PublishRefused: the directory is in an object store.
-        SetupRefused: something of it cannot be removed, or comes again as often as it is.
+        SetupRefused: something of it cannot be removed, or comes again as often as it is; or it is a link,
+            which may lead to anything.
     """
-    home = local_root(directory)
+    named = Path(directory)
+    home = local_root(named.parent) / named.name
     try:
         for _ in range(_TRIES):
             _rename_aside(home)

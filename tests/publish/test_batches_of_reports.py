@@ -130,6 +130,14 @@ def test_what_a_killed_removal_left_goes_with_the_next(batch: Path) -> None:
     assert list(batch.parent.iterdir()) == []
 
 
+def test_where_a_link_leads_nothing_is_deleted(batch: Path) -> None:
+    link = batch.with_name("batch-9-text")
+    link.symlink_to(batch)
+    with pytest.raises(SetupRefused, match="no directory"):
+        delete_batch(link)
+    assert (link.is_symlink(), len(list(batch.glob("part-*")))) == (True, 20)
+
+
 def test_what_cannot_be_sealed_is_refused(batch: Path) -> None:
     with pytest.raises(PublishRefused, match="s3a"):
         seal_batch("s3a://bucket/batch", KEY)
