@@ -27,7 +27,7 @@ from dp_spark.release.spec import SurveySpec, load_survey
 from dp_spark.release.survey import plan_survey, require_spec_of
 from dp_spark.release.survey_sources import require_own_answers
 from dp_spark.report import left_out, print_survey, survey_facts, survey_html
-from dp_spark.surveys import close_survey, end_survey, estimate_survey, open_survey, randomize_survey
+from dp_spark.surveys import Copies, close_survey, end_survey, estimate_survey, open_survey, randomize_survey
 
 _Result = TypeVar("_Result")
 _ENDED = frozenset({WaveState.ABANDONED, WaveState.BURNED})
@@ -108,19 +108,27 @@ def end_command(word: str, spec: Path, wave: str, *, reason: str, profile: str |
 
     Raises:
         LedgerRefused: the wave is unknown, its state does not allow that, or the reason is blank.
-        SetupRefused: something cannot be deleted; the decision stands.
+        SetupRefused: something cannot be deleted, or the statement cannot be marked; the decision stands.
     """
     survey, places = load_survey(spec), load_profile(profile)
     (reason,) = texts_of(f"survey {word}", reason=reason)
     wave_id = WaveId(survey.budget.population, survey.survey, wave)
-    record = end_survey(wave_id, _ENDS[word], reason, profile=places)
-    told = {**_state(record), "published": sorted(record.publications.values())}
+    ended = end_survey(
+        wave_id, _ENDS[word], reason, profile=places, spark=lambda: start_session(places.spark)
+    )
+    record, copies = ended.record, ended.copies
+    told = {**_state(record), "published": copies.published, "not_known": list(copies.unknown)}
+    if ended.untrue is not None:
+        told |= {"statement_no_longer_true": str(ended.untrue), "marked_by": str(ended.mark)}
     if as_json:
         _tell(told, as_json=True)
         return
-    stays = ", ".join(sorted(record.publications.values()))
-    told["published"] = f"{stays}: it stays there, for whoever has it" if stays else "nothing"
+    told |= _copies_told(copies)
     told["deleted"] = "its key, its reports, and the tables that were staged"
+    if ended.untrue is not None:
+        told |= {
+            "statement_no_longer_true": f"{ended.untrue}: take it back, with the copies that you gave out"
+        }
     if record.state is WaveState.BURNED:
         told["account"] = f"{wave_id.population}/{wave_id.survey} admits no further wave"
     _tell(told, as_json=False)
@@ -238,7 +246,7 @@ def show_command(*, population: str | None, profile: str | None, as_json: bool) 
         for wave in account.waves:
             sys.stdout.write(
                 f"  {wave.wave_id.wave:<20} {wave.state.value:<10} epsilon {_epsilon(wave)}, "
-                f"{wave.reports:,} reports{', deleted' if wave.state in _ENDED else ''}\n"
+                f"{wave.reports:,} reports{', deleted' if wave.state in _ENDED and wave.reports else ''}\n"
             )
 
 
@@ -258,6 +266,24 @@ def _state(record: WaveRecord) -> dict[str, object]:
     }
 
 
+def _copies_told(copies: Copies) -> dict[str, object]:
+    """What stands at the sinks of a wave that is over, by what is known."""
+    stays = ", ".join(copies.published)
+    told: dict[str, object] = {
+        "published": f"{stays}: it stays there, for whoever has it" if stays else "nothing"
+    }
+    if copies.empty and not stays:
+        told["published"] = f"nothing is at {', '.join(copies.empty)}"
+    if copies.unknown:
+        told["not_known"] = f"{', '.join(copies.unknown)}: it could not be reached; look there yourself"
+    if copies.found or copies.empty or copies.unknown:
+        told["incomplete"] = (
+            "this list may be: a copy that was under way may be finished, and one that was made from another "
+            "directory is where its path led from there"
+        )
+    return told
+
+
 def _epsilon(record: WaveRecord) -> str:
     """What the reports of a wave give away of a person."""
     return "infinite" if record.state is WaveState.BURNED else str(record.epsilon)
@@ -268,10 +294,14 @@ def _stopped(account: SurveyAccount) -> str:
     return f"; stopped, as these waves are burned: {burned}" if burned else ""
 
 
+def _value(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, list) else value
+
+
 def _tell(told: Mapping[str, object], *, as_json: bool) -> None:
     text = (
         json.dumps(told)
         if as_json
-        else "\n".join(f"{name.replace('_', ' '):<10} {value}" for name, value in told.items())
+        else "\n".join(f"{name.replace('_', ' '):<10} {_value(value)}" for name, value in told.items())
     )
     sys.stdout.write(text + "\n")

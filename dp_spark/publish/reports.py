@@ -4,12 +4,15 @@ The digest is of names and bytes of its files, and nothing else may be there tha
 can write there and has not the key can change no report unseen.
 """
 
+import errno
+import glob
 import hashlib
 import hmac
 import os
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -21,6 +24,8 @@ from dp_spark.publish.parquet import local_root
 _DIGEST_FORMAT = b"dp_spark batch 1"
 _HIDDEN = ("_", ".")
 _AT_ONCE = 8
+_ASIDE = ".removed-"  # in the name of a batch that is being removed: a text follows that nobody knows
+_TRIES = 20  # to remove what others write or remove meanwhile
 _LENGTH_BYTES = 8
 
 
@@ -76,20 +81,45 @@ def count_reports(directory: Path | str) -> int:
 
 
 def delete_batch(directory: Path | str) -> None:
-    """Remove a batch, or what an attempt left of one; one that is not there is removed already.
+    """Remove a batch, or what an attempt left of one, and what earlier removals of it have left.
+
+    It goes under another name first: a writer that is still at work finds nothing to add to. When this
+    returns the directory is not there; that a file in it vanished meanwhile says nothing of the others.
 
     Raises:
         PublishRefused: the directory is in an object store.
-        SetupRefused: something of it cannot be removed.
+        SetupRefused: something of it cannot be removed, or comes again as often as it is; or it is a link,
+            which may lead to anything.
     """
-    home = local_root(directory)
+    named = Path(directory)
+    home = local_root(named.parent) / named.name
     try:
-        shutil.rmtree(home)
-        sync_directory(home.parent)
-    except FileNotFoundError:
-        return
+        for _ in range(_TRIES):
+            _rename_aside(home)
+            for aside in _asides(home):
+                with suppress(FileNotFoundError):  # somebody else removes it, too: look again
+                    shutil.rmtree(aside)
+            if not os.path.lexists(home) and not _asides(home):
+                break
+        else:
+            raise OSError(errno.EBUSY, "others write there while it is removed")
+        if home.parent.exists():
+            sync_directory(home.parent)
     except OSError as error:
         raise _unusable(home, error) from None
+
+
+def _rename_aside(home: Path) -> None:
+    """Give the directory a name that no writer knows, if it is there."""
+    if home.is_symlink() or (home.exists() and not home.is_dir()):
+        raise OSError(errno.ENOTDIR, "it is no directory")
+    with suppress(FileNotFoundError):
+        home.rename(home.with_name(f"{home.name}{_ASIDE}{os.urandom(8).hex()}"))
+
+
+def _asides(home: Path) -> list[Path]:
+    """What removals have renamed: it goes with the batch, however often they were killed."""
+    return [*home.parent.glob(f"{glob.escape(home.name + _ASIDE)}*")]
 
 
 def _files(home: Path) -> list[Path]:

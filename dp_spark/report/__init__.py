@@ -7,7 +7,7 @@ from dp_spark.report.page import facts_html
 from dp_spark.report.statement import StatementPaths, file_digest, sealed_release, write_statement
 from dp_spark.report.survey_facts import SurveyFacts, survey_facts
 from dp_spark.report.survey_page import survey_html, survey_plan_page
-from dp_spark.report.survey_statement import write_survey_statement
+from dp_spark.report.survey_statement import mark_burned, remove_survey_statement, write_survey_statement
 from dp_spark.report.survey_text import print_survey, survey_text
 from dp_spark.report.survey_words import given_away
 from dp_spark.report.text import facts_text, print_facts
@@ -24,9 +24,11 @@ __all__ = [
     "file_digest",
     "given_away",
     "left_out",
+    "mark_burned",
     "print_facts",
     "print_survey",
     "release_facts",
+    "remove_survey_statement",
     "result_json",
     "result_text",
     "sealed_release",

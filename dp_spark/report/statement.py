@@ -63,8 +63,8 @@ def write_both(paths: StatementPaths, page: str, facts: Mapping[str, Any]) -> No
     """
     try:
         paths.json.parent.mkdir(parents=True, exist_ok=True)
-        _replace(paths.html, page)
-        _replace(paths.json, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+        put_file(paths.html, page)
+        put_file(paths.json, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
     except OSError as failure:
         raise SetupRefused(
             "statement_unwritable",
@@ -94,7 +94,7 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _replace(path: Path, text: str) -> None:
+def put_file(path: Path, text: str) -> None:
     """Put a file of this text at `path`: readers see the old one or the new one, also after a power cut."""
     descriptor, name = tempfile.mkstemp(prefix=f".{path.suffix}-", dir=path.parent)
     draft = Path(name)

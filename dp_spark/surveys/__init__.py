@@ -6,13 +6,16 @@ changes nothing the second time or is decided by the ledger's compare-and-set.
 
 from dp_spark.surveys.batches import randomize_survey
 from dp_spark.surveys.closing import close_survey
-from dp_spark.surveys.ending import end_survey
+from dp_spark.surveys.ending import Ended, end_survey
 from dp_spark.surveys.estimating import estimate_survey
 from dp_spark.surveys.opening import open_survey
 from dp_spark.surveys.run import Added, Estimated, Opened, WaveObserver, WaveStep
+from dp_spark.surveys.standing import Copies
 
 __all__ = [
     "Added",
+    "Copies",
+    "Ended",
     "Estimated",
     "Opened",
     "WaveObserver",

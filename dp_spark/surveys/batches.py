@@ -19,7 +19,7 @@ from dp_spark.release.spec import SurveySpec
 from dp_spark.surveys.run import Added, WaveObserver, WaveRun, WaveStep, opened_input, taken_up
 
 _RACES = 5  # lost to other runs in a row, until a run gives up
-_BATCH = "batch-"  # of names in the restricted zone: a fence follows
+BATCH = "batch-"  # of names in the restricted zone: a fence follows
 
 
 def randomize_survey(
@@ -43,7 +43,7 @@ def randomize_survey(
         claim = run.ledger.begin_batch(run.wave_id)
         rows = opened_input(run)
         kinds = "-".join(unit_kinds(rows, run.plan.spec))
-        home = run.home / f"{_BATCH}{claim.fence}-{kinds}"
+        home = run.home / f"{BATCH}{claim.fence}-{kinds}"
         try:
             _require_same_kinds(run, kinds)  # after the claim, as all that batches decide
             added = _add_batch(run, claim, rows, home)
@@ -121,7 +121,7 @@ def tidy(zone: Path, record: WaveRecord, *, lost: Path | None = None) -> None:
             delete_batch(batch.path)
     batches = {Path(batch.path).name for batch in record.batches} if is_open else set[str]()
     newest = max(map(_fence, batches), default=0)
-    for found in zone.glob(f"{_BATCH}*"):
+    for found in zone.glob(f"{BATCH}*"):
         if found.name in batches:
             continue
         if not is_open or found == lost:
@@ -133,5 +133,5 @@ def tidy(zone: Path, record: WaveRecord, *, lost: Path | None = None) -> None:
 
 def _fence(name: str) -> int:
     """The fence of an attempt's directory; what somebody else put beside them is as a later attempt's."""
-    fence = name.removeprefix(_BATCH).partition("-")[0]
+    fence = name.removeprefix(BATCH).partition("-")[0]
     return int(fence) if fence.isdecimal() else sys.maxsize

@@ -5,7 +5,7 @@ import hashlib
 import pyarrow as pa
 
 from dp_spark.checks import check_wave
-from dp_spark.errors import PublishRefused, Refusal, ReleaseHeld, SetupRefused
+from dp_spark.errors import LedgerRefused, PublishRefused, Refusal, ReleaseHeld, SetupRefused
 from dp_spark.publish import (
     Edition,
     Part,
@@ -18,8 +18,9 @@ from dp_spark.publish import (
 from dp_spark.publish.survey_tables import WAVE, wave_groups
 from dp_spark.release.ledger import StoredFile, utc_now
 from dp_spark.release.spec import SinkSpec
-from dp_spark.report import file_digest, write_survey_statement
+from dp_spark.report import file_digest, remove_survey_statement, write_survey_statement
 from dp_spark.surveys.run import ESTIMATES, REPORTS, WaveRun, WaveStep, release_id_of
+from dp_spark.surveys.standing import placed
 
 
 def check_tables(run: WaveRun, counts: pa.Table, table: pa.Table) -> None:
@@ -45,17 +46,18 @@ def publish_tables(run: WaveRun, counts: pa.Table, table: pa.Table) -> None:
     """
     refused: list[Refusal] = []
     tables = {REPORTS: counts, ESTIMATES: table}
-    for number, sink in enumerate(run.plan.spec.publish):
-        run.observe(WaveStep.PUBLISH)
-        run.require_not_ended()
+    for number, declared in enumerate(run.plan.spec.publish):
         try:
+            sink = placed(declared, run.record().publications)
             for name, each in tables.items():
+                run.observe(WaveStep.PUBLISH)
+                run.require_not_ended()
                 _place(run, name, each, sink.beside(name), number)
         except (PublishRefused, SetupRefused) as refusal:
             refused.append(refusal)
         else:
             digest = artefact_digest(table)
-            run.ledger.record_wave_publication(run.wave_id, sink.name, sink.place, digest)
+            run.ledger.record_wave_publication(run.wave_id, declared.name, sink.place, digest)
     if refused:
         raise refused[0]
     run.ledger.publish_wave(run.wave_id, [sink.name for sink in run.plan.spec.publish])
@@ -90,7 +92,11 @@ def _edition(run: WaveRun, name: str, table: pa.Table) -> Edition:
 
 
 def seal_survey(run: WaveRun, table: pa.Table) -> None:
-    """Write the statement and close the wave's books."""
+    """Write the statement and close the wave's books.
+
+    Raises:
+        LedgerRefused: the wave was ended meanwhile; no statement of it stays.
+    """
     run.observe(WaveStep.SEAL)
     groups = wave_groups(run.plan, table)
     page = write_survey_statement(
@@ -102,4 +108,9 @@ def seal_survey(run: WaveRun, table: pa.Table) -> None:
         sealed_at=utc_now(),
         directory=run.profile.statements,
     ).html
-    run.ledger.seal_wave(run.wave_id, StoredFile(str(page), file_digest(page)))
+    try:
+        run.ledger.seal_wave(run.wave_id, StoredFile(str(page), file_digest(page)))
+    except LedgerRefused:
+        if run.record().statement is None:  # it says that the wave is sealed, and it never will be
+            remove_survey_statement(run.wave_id, run.profile.statements)
+        raise

@@ -85,6 +85,59 @@ def test_a_batch_that_is_gone_is_told_from_one_that_is_damaged(batch: Path) -> N
         verify_batch(batch, digest, KEY)
 
 
+def test_a_file_that_vanishes_meanwhile_does_not_save_the_others(
+    batch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when Spark's committer renames a file of an attempt that is being deleted."""
+    unlink = os.unlink
+    vanished: list[str] = []
+
+    def after_another(name: str, *, dir_fd: int | None = None) -> None:
+        if not vanished:
+            vanished.append(name)
+            unlink(name, dir_fd=dir_fd)
+        unlink(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", after_another)
+    delete_batch(batch)
+    assert vanished
+    assert list(batch.parent.iterdir()) == []
+
+
+def test_a_writer_that_comes_again_is_told_from_a_batch_that_is_gone(
+    batch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a writer that makes the directory anew, once, and then for ever."""
+    rename, comes_again = Path.rename, [True]
+
+    def and_write(path: Path, target: Path) -> Path:
+        renamed = rename(path, target)
+        if comes_again[0]:
+            (path / "_temporary").mkdir(parents=True)
+        return renamed
+
+    monkeypatch.setattr(Path, "rename", and_write)
+    with pytest.raises(SetupRefused, match="others write there"):
+        delete_batch(batch)
+    comes_again[0] = False
+    delete_batch(batch)
+    assert list(batch.parent.iterdir()) == []
+
+
+def test_what_a_killed_removal_left_goes_with_the_next(batch: Path) -> None:
+    batch.rename(batch.with_name(f"{batch.name}.removed-0011"))
+    delete_batch(batch)
+    assert list(batch.parent.iterdir()) == []
+
+
+def test_where_a_link_leads_nothing_is_deleted(batch: Path) -> None:
+    link = batch.with_name("batch-9-text")
+    link.symlink_to(batch)
+    with pytest.raises(SetupRefused, match="no directory"):
+        delete_batch(link)
+    assert (link.is_symlink(), len(list(batch.glob("part-*")))) == (True, 20)
+
+
 def test_what_cannot_be_sealed_is_refused(batch: Path) -> None:
     with pytest.raises(PublishRefused, match="s3a"):
         seal_batch("s3a://bucket/batch", KEY)

@@ -1,6 +1,8 @@
 """Waves that people end: abandoned or burned, with a run at work meanwhile, and what is left of them."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,11 @@ from survey_world import POPULATION, SURVEY, UNGROUPED, WAVE, World, no_spark
 from typer.testing import CliRunner
 
 from dp_spark.cli.main import app
-from dp_spark.errors import BudgetRefused, ExitCode, LedgerRefused, Refusal
-from dp_spark.release.ledger import WaveEnd, WaveId, WaveRecord, WaveState
+from dp_spark.errors import BudgetRefused, ExitCode, LedgerRefused, Refusal, SetupRefused
+from dp_spark.release.ledger import WaveEnd, WaveId, WaveState
+from dp_spark.release.profile import Connection
 from dp_spark.release.spec import parse_survey
-from dp_spark.surveys import WaveStep, end_survey
+from dp_spark.surveys import Ended, WaveStep, end_survey
 
 WHO = "the board, 1 March"
 
@@ -28,7 +31,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) 
     return made
 
 
-def ended(world: World, end: WaveEnd) -> WaveRecord:
+def ended(world: World, end: WaveEnd) -> Ended:
     return end_survey(WaveId(POPULATION, SURVEY, WAVE), end, WHO, profile=world.profile)
 
 
@@ -64,7 +67,7 @@ def test_a_wave_without_reports_is_abandoned_from_the_command_line(world: World)
         said = told("abandon", "survey.yaml", "--wave", WAVE, "--reason", WHO)
         assert "abandoned" in said
         assert "published  nothing" in said
-    assert f"{WAVE:<20} abandoned  epsilon 1, 0 reports, deleted" in told("show")
+    assert f"{WAVE:<20} abandoned  epsilon 1, 0 reports\n" in told("show")
     for step in (world.open, world.randomize, world.close, world.estimate):
         assert code_of(step) == "wave_abandoned"
     assert not any(world.wrapped_key())
@@ -114,7 +117,8 @@ def test_a_sealed_wave_that_is_burned_stays_where_it_is_published_and_nothing_fo
     world.estimate()
     before = world.published("estimates")
     said = told("burn", "survey.yaml", "--wave", WAVE, "--reason", "the restricted zone was copied")
-    assert "out/work: it stays there" in said
+    assert f"{world.home}/out/work: it stays there" in said
+    assert "incomplete" not in said
     assert "admits no further wave" in said
     assert "epsilon    infinite" in said
     assert world.published("estimates").equals(before)
@@ -128,3 +132,132 @@ def test_a_sealed_wave_that_is_burned_stays_where_it_is_published_and_nothing_fo
     assert (plan.exit_code, "(survey_burned)" in plan.stderr) == (ExitCode.BUDGET, True)
     assert "nothing: the survey has stopped" in plan.stdout
     assert f"{WAVE} leaked" in plan.stdout
+
+
+def estimated(world: World) -> None:
+    world.open()
+    world.randomize()
+    world.close()
+    world.estimate()
+
+
+def killed_at(world: World, at: WaveStep, *, nth: int = 1) -> None:
+    """Estimate, and get no further than the nth time that it is about to do `at`."""
+    times: list[WaveStep] = []
+
+    def observe(step: WaveStep) -> None:
+        if step is at:
+            times.append(step)
+            if len(times) == nth:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        world.estimate(observe=observe)
+
+
+def test_burned_between_its_tables_the_second_is_not_published_and_the_first_is_told(world: World) -> None:
+    world.open()
+    world.randomize()
+    world.close()
+    seen: list[WaveStep] = []
+    found: list[Ended] = []
+
+    def observe(step: WaveStep) -> None:
+        seen.append(step)
+        if seen.count(WaveStep.PUBLISH) == 2 and not found:
+            found.append(ended(world, WaveEnd.BURN))
+
+    assert code_of(world.estimate, observe=observe) == "wave_burned"
+    assert sorted(path.name for path in (world.home / "out" / "work").iterdir()) == ["reports"]
+    assert found[0].copies.found == (f"{world.home}/out/work/reports",)
+    assert found[0].copies.empty == (f"{world.home}/out/work/estimates",)
+
+
+def test_a_burn_tells_of_copies_that_no_record_tells_of(world: World) -> None:
+    world.open()
+    world.randomize()
+    world.close()
+    killed_at(world, WaveStep.PUBLISH, nth=2)
+    assert world.record().publications == {}
+    burn = ["burn", "survey.yaml", "--wave", WAVE, "--reason", WHO]
+    said = told(*burn)
+    assert f"{world.home}/out/work/reports: it stays there" in said
+    assert "a copy that was under way may be finished" in said
+    assert json.loads(told(*burn, "--json"))["published"] == [f"{world.home}/out/work/reports"]
+
+
+def test_a_sink_that_cannot_be_looked_at_is_not_known(world: World) -> None:
+    sql = "{sink: sql, connection: nowhere, table: work}"
+    spec = UNGROUPED.replace("path: out/work}", f"path: out/work}}, {sql}")
+    world.profile = replace(
+        world.profile, connections={"nowhere": Connection(url="sqlite:////no/such/place/w.db")}
+    )
+    world.spec = parse_survey(spec)
+    world.open()
+    world.randomize()
+    world.close()
+    killed_at(world, WaveStep.PUBLISH)
+    copies = ended(world, WaveEnd.BURN).copies
+    assert copies.unknown == ("sql:nowhere/work_reports", "sql:nowhere/work_estimates")
+    assert (copies.recorded, copies.found, len(copies.empty)) == ((), (), 2)
+
+
+def test_nothing_says_sealed_of_a_wave_that_was_burned_before_its_seal(world: World) -> None:
+    """Whether the run meets the burn, or was killed with the statement written."""
+    world.open()
+    world.randomize()
+    world.close()
+    statements = world.profile.statements / POPULATION / SURVEY / "waves"
+    killed_at(world, WaveStep.SEAL)
+    statements.mkdir(parents=True)
+    (statements / f"{WAVE}.html").write_text("of a run that was killed before the seal")
+    assert code_of(world.estimate, observe=meanwhile(world, WaveStep.SEAL, WaveEnd.BURN)) == "wave_burned"
+    assert list(statements.iterdir()) == []
+
+
+def test_the_statement_of_a_burned_wave_is_named_and_marked(world: World) -> None:
+    estimated(world)
+    page = Path(world.record().statement.path)
+    before = page.read_bytes()
+    said = told("burn", "survey.yaml", "--wave", WAVE, "--reason", WHO)
+    assert f"statement no longer true {page}" in said
+    mark = page.with_name(f"{WAVE}.burned.txt")
+    assert mark.read_text().startswith(f"BURNED: the key or the reports of wave {world.record().wave_id}")
+    assert "is no longer true" in mark.read_text()
+    assert page.read_bytes() == before
+
+
+def test_what_cannot_be_deleted_is_refused_when_all_else_is_deleted(world: World) -> None:
+    world.open()
+    world.randomize()
+    (zone := world.zone).joinpath("batch-0-text").symlink_to(world.home)
+    (zone / ".counts-00.parquet.11").write_text("a draft of a run that was killed")
+    with pytest.raises(SetupRefused, match="1 of its files or directories are left") as refused:
+        ended(world, WaveEnd.ABANDON)
+    assert refused.value.code == "wave_not_deleted"
+    assert world.files("*") + world.files(".*") == ["batch-0-text"]
+    (zone / "batch-0-text").unlink()
+    ended(world, WaveEnd.ABANDON)
+    assert world.files("*") == []
+
+
+def test_from_another_directory_the_rest_goes_where_the_first_tables_went(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing that a sink has is abandoned."""
+    world.spec = parse_survey(
+        UNGROUPED.replace("path: out/work}", "path: out/work}, {sink: parquet, path: out/too}")
+    )
+    world.open()
+    world.randomize()
+    world.close()
+    killed_at(world, WaveStep.PUBLISH, nth=3)
+    assert dict(world.record().publications) == {"parquet:out/work": f"{world.home}/out/work"}
+    (world.home / "elsewhere").mkdir()
+    monkeypatch.chdir(world.home / "elsewhere")
+    world.estimate()
+    assert sorted(path.name for path in Path().rglob("out/*")) == ["too"]
+    assert set(world.record().publications.values()) == {
+        f"{world.home}/out/work",
+        f"{world.home}/elsewhere/out/too",
+    }

@@ -10,7 +10,7 @@ from dp_spark.release.ledger import rows, store
 from dp_spark.release.ledger.keys import WRAPPED_BYTES
 from dp_spark.release.ledger.steps import Stamp
 from dp_spark.release.ledger.wave_records import WAVE_CLEARED, wave_row
-from dp_spark.release.ledger.wave_steps import can_become, require_row_not_ended, wave_step
+from dp_spark.release.ledger.wave_steps import can_become, id_of, require_row_not_ended, wave_step
 from dp_spark.release.ledger.waves import SurveyAccount, WaveId, WaveState
 
 
@@ -27,7 +27,8 @@ def end_wave(connection: sa.Connection, wave_id: WaveId, end: WaveEnd, reason: s
     Whatever is under way finds the wave ended at its next step. A population that has stopped may do it too.
 
     Raises:
-        LedgerRefused: there is no such wave, the reason is blank, or its state does not allow that.
+        LedgerRefused: there is no such wave, the reason is blank, or its state does not allow that,
+            or it is to be abandoned and a sink has it.
     """
     row = wave_row(connection, wave_id)
     _require_reason(wave_id, reason)
@@ -38,6 +39,8 @@ def end_wave(connection: sa.Connection, wave_id: WaveId, end: WaveEnd, reason: s
         raise LedgerRefused(
             "illegal_step", f"wave {wave_id} is {row.state}: it cannot be {to}", way_out=_instead(row)
         )
+    if end is WaveEnd.ABANDON:
+        _require_unpublished(connection, row)
     _record(connection, row, end.value, reason, stamp)
     wave_step(connection, row, to, stamp)
     destroy_wave_key(connection, row.id)
@@ -87,6 +90,19 @@ def require_no_burned_wave(account: SurveyAccount) -> None:
 def _record(connection: sa.Connection, row: sa.Row[Any], decision: str, reason: str, stamp: Stamp) -> None:
     who = {"reason": reason, "os_user": stamp.os_user, "at": stamp.at}
     rows.insert(connection, store.wave_decisions, wave=row.id, decision=decision, **who)
+
+
+def _require_unpublished(connection: sa.Connection, row: sa.Row[Any]) -> None:
+    """Check that no sink was given the wave: what is abandoned is nowhere published."""
+    columns = store.wave_publications.c
+    sinks = connection.scalars(sa.select(columns.sink).where(columns.wave == row.id).order_by(columns.sink))
+    if published := sinks.all():
+        raise LedgerRefused(
+            "wave_partly_published",
+            f"wave {id_of(row)} cannot be abandoned: it is published already, to {', '.join(published)}",
+            way_out="publish the rest (dp-spark survey estimate), or burn it, if its key or reports have "
+            "leaked",
+        )
 
 
 def _require_reason(wave_id: WaveId, reason: str) -> None:
