@@ -59,7 +59,7 @@ def test_the_demo_shows_private_beside_true_values_and_is_paid_once(home: Path) 
 def test_the_commands_of_the_readme_do_what_it_says(home: Path) -> None:
     (block,) = re.findall(r"```sh\nsource .venv/bin/activate\n(.*?)```", README.read_text(), re.DOTALL)
     commands = [shlex.split(line, comments=True) for line in block.splitlines()]
-    assert len(commands) == 7
+    assert len(commands) == 9
     for program, *words in commands:
         assert program == "dp-spark"
         told(*words)
