@@ -43,7 +43,7 @@ def test_what_stands_is_known_when_the_log_is_forgotten(world):
     assert world.state() == before
     for each, holds in (
         (edition(revision=2), "release nyc_planes/flights/2013-01-05/3"),
-        (edition(revision=3, first=400), "another artefact of the same release"),
+        (edition(revision=3, first=400), "another artefact of release"),
         (edition(days(2)[1], release="others"), "release of another name"),
     ):
         with pytest.raises(PublishRefused, match=holds):
