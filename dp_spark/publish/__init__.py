@@ -1,6 +1,12 @@
 """The staged artefact of a release, and the sinks that copy it to its readers."""
 
-from dp_spark.publish.artefact import arrow_schema, artefact_digest, read_artefact, write_artefact
+from dp_spark.publish.artefact import (
+    arrow_schema,
+    artefact_digest,
+    delete_artefact,
+    read_artefact,
+    write_artefact,
+)
 from dp_spark.publish.editions import edition_of, schema_for
 from dp_spark.publish.parquet import ParquetSink, local_root
 from dp_spark.publish.places import local_path
@@ -18,6 +24,7 @@ __all__ = [
     "arrow_schema",
     "artefact_digest",
     "count_reports",
+    "delete_artefact",
     "delete_batch",
     "edition_of",
     "local_path",
