@@ -10,9 +10,10 @@ from typing import Any
 from rich.console import Console
 
 from dp_spark.cli.guard import ERRORS, tell_refusal
-from dp_spark.errors import ExitCode, LedgerRefused, Refusal, SetupRefused
+from dp_spark.errors import BudgetRefused, ExitCode, LedgerRefused, Refusal, SetupRefused, SpecRefused
 from dp_spark.release.enrolling import as_enrolled, plan_for, require_room
-from dp_spark.release.ledger import Budget, ReleaseId
+from dp_spark.release.ledger import Budget, Ledger, ReleaseId, WaveId
+from dp_spark.release.ledger.states import is_name
 from dp_spark.release.listing import with_listed_files
 from dp_spark.release.places import open_ledger, paying_account, private_sources, release_record
 from dp_spark.release.planner import plan_release
@@ -21,18 +22,21 @@ from dp_spark.release.spec import FROM_BUDGET, load_spec
 from dp_spark.release.stored import plan_from_bytes
 from dp_spark.report import ReleaseFacts, facts_html, print_facts, release_facts, sealed_release
 
+_PARTS_OF_A_WAVE = 3  # population/survey/wave
+
 
 def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json: bool) -> ExitCode:
     """Print the plan of a spec and what its account has left; with `html`, write it as a page.
 
-    Answers with the code of the refusal that a run would meet now by its account, told below the plan.
+    Answers with the code of the refusal that a run would meet now by its account or for want of one, told
+    below the plan. Without a ledger nothing is known, and that is said.
     """
     release, places = load_spec(spec), load_profile(profile)
     budget: Budget | None = None
     refused: Refusal | None = None
     try:
         budget = paying_account(places, release)
-    except LedgerRefused as refusal:
+    except (LedgerRefused, BudgetRefused) as refusal:
         refused = refusal
     except Refusal as refusal:
         ERRORS.print(f"what is left is not known: {refusal}\n", markup=False, soft_wrap=True)
@@ -80,8 +84,14 @@ def show_plan(
 
 
 def statement_command(release: str, *, html: Path | None, profile: str | None, as_json: bool) -> None:
-    """Print the statement of a sealed release; with `html`, write it as a page."""
+    """Print the statement of a sealed release; with `html`, write it as a page.
+
+    Raises:
+        SpecRefused: it is no id of a release; of a wave the text says where its statement is.
+        LedgerRefused: the release is unknown or not sealed.
+    """
     ledger = open_ledger(load_profile(profile))
+    _require_no_wave(ledger, release)
     record = release_record(ledger, ReleaseId.parse(release))
     if record.statement is None:
         raise LedgerRefused(
@@ -94,6 +104,24 @@ def statement_command(release: str, *, html: Path | None, profile: str | None, a
     sealed = sealed_release(record, record.events[-1].at)
     facts = release_facts(plan, budget=budget, sealed=sealed, receipt=record.took)
     _show(facts, html=html, as_json=as_json)
+
+
+def _require_no_wave(ledger: Ledger, text: str) -> None:
+    """Refuse the name of a wave that the ledger knows, and say where its statement is."""
+    parts = text.split("/")
+    if len(parts) != _PARTS_OF_A_WAVE or not all(map(is_name, parts)):
+        return
+    record = ledger.wave(WaveId(*parts))
+    if record is None:
+        return
+    page = None if record.statement is None else Path(record.statement.path)
+    raise SpecRefused(
+        "bad_release_id",
+        f"{text} is no release but a wave of a survey, which is {record.state}",
+        way_out="it has a statement once it is sealed: dp-spark survey estimate SPEC --wave WAVE"
+        if page is None
+        else f"its statement is {page}, and for machines {page.with_suffix('.json')}",
+    )
 
 
 def _show(facts: ReleaseFacts, *, html: Path | None, as_json: bool) -> None:

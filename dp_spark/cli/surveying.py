@@ -62,7 +62,8 @@ def budget_command(
 def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json: bool) -> ExitCode:
     """Print the plan of a survey and what its account has left; with `html`, write it as a page.
 
-    Answers with the code of the refusal that `open` would meet now by its account, told below the plan.
+    Answers with the code of the refusal that `open` would meet now by its account or for want of one, told
+    below the plan. Without a ledger nothing is known, and that is said.
     """
     survey, places = load_survey(spec), load_profile(profile)
     account: SurveyAccount | None = None
@@ -73,6 +74,8 @@ def plan_command(spec: Path, *, html: Path | None, profile: str | None, as_json:
         private = ledger.sources()
         refused = refusal_of(lambda: require_own_answers(ledger, survey))
         account = ledger.survey_account(survey.budget.population, survey.survey)
+    except BudgetRefused as refusal:
+        refused = refused or refusal
     except Refusal as refusal:
         ERRORS.print(f"what is left is not known: {refusal}\n", markup=False, soft_wrap=True)
     facts = survey_facts(plan_survey(survey, private=private), account)

@@ -4,7 +4,7 @@ It imports the estimators and nothing else of the package: a spec, a ledger or p
 import than it takes to decode a dozen groups.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,17 @@ NUMBERS, FLAGS = ("shares", "stds", "low", "high"), ("biased", "boundary")
 CODE, REPORTS = "code", "reports"
 
 
+def group_column(i: int) -> str:
+    """The name of the i-th column of groups while it is decoded: the survey's may be `code` or `low`."""
+    return f"group_{i}"
+
+
 @dataclass(frozen=True, slots=True)
 class Decoding:
     """What `decoded_groups` needs to know; travels to the workers.
 
     Attributes:
-        groups: the columns that make a group, none where everybody is one.
+        groups: how many columns make a group, named by `group_column`; 0 where everybody is one.
         report: the column of reports.
         count: the column that says how many people sent it.
         mechanism: which made the reports.
@@ -31,7 +36,7 @@ class Decoding:
         consistency: of the estimate.
     """
 
-    groups: tuple[str, ...]
+    groups: int
     report: str
     count: str
     mechanism: Mechanism
@@ -45,17 +50,17 @@ def decoded_groups(batches: Iterator[pa.RecordBatch], *, decoding: Decoding) -> 
     if not parts:
         return
     rows = pa.Table.from_batches(parts).combine_chunks()
-    for key, own in _by_group(rows, decoding.groups):
+    for key, own in _by_group(rows, [group_column(i) for i in range(decoding.groups)]):
         counted = ReportCounts(own[decoding.report].to_numpy(), own[decoding.count].to_numpy())
         yield _shares(key, counted, decoding)
 
 
-def _by_group(rows: pa.Table, groups: tuple[str, ...]) -> Iterator[tuple[dict[str, Any], pa.Table]]:
+def _by_group(rows: pa.Table, groups: Sequence[str]) -> Iterator[tuple[dict[str, Any], pa.Table]]:
     """The value of each column of a group, and the group's rows, as they came."""
     if not groups:
         yield {}, rows
         return
-    keys = rows.group_by([*groups]).aggregate([]).to_pylist()
+    keys = rows.group_by(list(groups)).aggregate([]).to_pylist()
     for key in keys:
         among: Any = np.ones(rows.num_rows, dtype=np.bool_)
         for name, value in key.items():

@@ -3,8 +3,17 @@
 from functools import partial
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
-from dp_spark.frames.group_shares import CODE, FLAGS, NUMBERS, REPORTS, Decoding, decoded_groups
+from dp_spark.frames.group_shares import (
+    CODE,
+    FLAGS,
+    NUMBERS,
+    REPORTS,
+    Decoding,
+    decoded_groups,
+    group_column,
+)
 from dp_spark.frames.names import quoted
 from dp_spark.release.spec.survey_columns import COUNT_COLUMN, REPORT_COLUMN
 from dp_spark.release.survey import SurveyPlan
@@ -13,14 +22,15 @@ _PARTS_AT_MOST = 64  # as many groups as that are decoded beside each other
 
 
 def decoded(counts: DataFrame, *, plan: SurveyPlan) -> DataFrame:
-    """The columns of groups, CODE, NUMBERS, FLAGS and REPORTS of each group: a row for each category.
+    """Numbered columns of groups, CODE, NUMBERS, FLAGS and REPORTS: of each group a row for each category.
 
     Groups without a report are not there. Groups are few and take long, so that Spark, which puts small
     partitions together, is told into how many parts they go.
     """
-    groups, estimate = [quoted(name) for name in plan.spec.group_columns], plan.spec.estimate
+    names, estimate = plan.spec.group_columns, plan.spec.estimate
+    groups = [group_column(i) for i in range(len(names))]
     decoding = Decoding(
-        groups=plan.spec.group_columns,
+        groups=len(groups),
         report=REPORT_COLUMN,
         count=COUNT_COLUMN,
         mechanism=plan.mechanism,
@@ -35,9 +45,10 @@ def decoded(counts: DataFrame, *, plan: SurveyPlan) -> DataFrame:
         REPORTS: "long",
     }
     schema = ", ".join(f"{name} {kind}" for name, kind in types.items())
+    own = (F.col(quoted(name)).alias(group) for name, group in zip(names, groups, strict=True))
     parts = min(len(plan.groups), _PARTS_AT_MOST)
     return (
-        counts.select(*groups, REPORT_COLUMN, COUNT_COLUMN)
+        counts.select(*own, REPORT_COLUMN, COUNT_COLUMN)
         .repartition(parts, *groups)
         .mapInArrow(partial(decoded_groups, decoding=decoding), schema)
     )

@@ -11,6 +11,7 @@ from dp_spark.pipeline.run import Run, Step
 from dp_spark.publish import (
     Part,
     contract_path,
+    delete_artefact,
     edition_of,
     open_sink,
     release_contract,
@@ -135,7 +136,7 @@ def keep_only(artefact: Path) -> None:
     """Delete, unread, what attempts that lost or died have left beside the artefact of a sealed release."""
     for other in artefact.parent.iterdir():
         if other != artefact:
-            other.unlink(missing_ok=True)
+            delete_artefact(other)
 
 
 def result_of(run: Run, table: pa.Table | None) -> RunResult:

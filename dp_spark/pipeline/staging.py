@@ -11,6 +11,7 @@ from dp_spark.frames.selection import Selected, select_groups
 from dp_spark.pipeline.run import Run, Step, staging_of
 from dp_spark.publish import (
     artefact_digest,
+    delete_artefact,
     released_table,
     write_artefact,
 )
@@ -31,7 +32,7 @@ def stage(run: Run) -> StoredFile:
     run.observe(Step.COMMIT)
     outcome = run.ledger.stage(run.claim, artefact_digest=artefact_digest(table), artefact_path=str(path))
     if outcome.discard is not None:
-        Path(outcome.discard).unlink(missing_ok=True)
+        delete_artefact(Path(outcome.discard))
     return outcome.artefact
 
 

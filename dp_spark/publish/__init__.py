@@ -1,6 +1,12 @@
 """The staged artefact of a release, and the sinks that copy it to its readers."""
 
-from dp_spark.publish.artefact import arrow_schema, artefact_digest, read_artefact, write_artefact
+from dp_spark.publish.artefact import (
+    arrow_schema,
+    artefact_digest,
+    delete_artefact,
+    read_artefact,
+    write_artefact,
+)
 from dp_spark.publish.contract import contract_path, release_contract, survey_contract, write_contract
 from dp_spark.publish.editions import edition_of, schema_for
 from dp_spark.publish.parquet import ParquetSink, local_root
@@ -20,6 +26,7 @@ __all__ = [
     "artefact_digest",
     "contract_path",
     "count_reports",
+    "delete_artefact",
     "delete_batch",
     "edition_of",
     "local_path",

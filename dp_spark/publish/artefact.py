@@ -151,6 +151,22 @@ def write_artefact(table: pa.Table, path: Path) -> None:
         ) from None
 
 
+def delete_artefact(path: Path) -> None:
+    """Remove a staged artefact; one that is not there is removed already.
+
+    Raises:
+        SetupRefused: it cannot be removed.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise SetupRefused(
+            "artefact_not_deleted",
+            f"{path} in the restricted zone cannot be removed: {error.strerror or type(error).__name__}",
+            way_out="give this user write access there, then run it again",
+        ) from None
+
+
 def read_artefact(path: Path, digest: str) -> pa.Table:
     """The table staged at `path`.
 

@@ -105,9 +105,9 @@ def estimates_table(plan: SurveyPlan, survey_id: str, found: Sequence[GroupEstim
 def group_estimates(plan: SurveyPlan, decoded: pa.Table) -> list[GroupEstimate]:
     """The estimates that workers made, in the order of the groups: a row for each group and category.
 
-    Columns: those of groups, `code`, the fields of an estimate, `reports`.
+    Columns: those of groups by their numbers (`group_0`), `code`, the fields of an estimate, `reports`.
     """
-    names = plan.spec.group_columns
+    names = [f"group_{i}" for i in range(len(plan.spec.group_columns))]
     in_order: list[tuple[str, Literal["ascending", "descending"]]] = [
         (name, "ascending") for name in (*names, "code")
     ]

@@ -27,7 +27,7 @@ def open_ledger(profile: Profile) -> Ledger:
         SetupRefused: one of them is missing or damaged, or they do not belong together.
     """
     master_key = load_master_key(profile.master_key)
-    return Ledger.open(profile.ledger_url, master_key, password=_password(profile))
+    return Ledger.open(profile.ledger_url, master_key, password=_password(profile), root=profile.root)
 
 
 def make_places(profile: Profile) -> None:

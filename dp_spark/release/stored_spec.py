@@ -25,7 +25,8 @@ def stored_spec(plan: bytes) -> Mapping[str, Any] | None:
 def stored_source(plan: bytes) -> str | None:
     """Where the answers of a stored plan of a wave are; None of a frame, or where it cannot be read.
 
-    A plan from before it was stored has the path as it was written.
+    A plan from before it was stored has the path as it was written; a relative one starts from the directory
+    of the profile.
     """
     try:
         body = _body(plan)

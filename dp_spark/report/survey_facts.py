@@ -47,7 +47,7 @@ class AccountFacts:
         limit: the sum of epsilons that all waves may have.
         spent: that of the waves that were opened.
         charged: whether this wave is one of them.
-        left_after: what is left once it is charged; below 0 if it does not fit.
+        left_after: what is left once it is charged; below 0 if it does not fit, and 0 once a wave is burned.
         waves: how many were opened.
         waves_that_fit: how many more of this epsilon; where it is not charged yet, this one among them.
         burned: waves whose key or reports have leaked; with one, none fits.
@@ -64,7 +64,7 @@ class AccountFacts:
 
 @dataclass(frozen=True, slots=True)
 class GroupReports:
-    """How many people of a group have a report, and whether they are too few to tell much."""
+    """How many people of a group have a report, and whether they are too few to tell much, as none are."""
 
     group: tuple[str, ...]
     reports: int
@@ -235,7 +235,7 @@ def sealed_wave(
         state="sealed",
         reports=record.reports,
         batches=len(record.batches),
-        groups=tuple(GroupReports(key, reports.get(key, 0), key in small) for key in plan.groups),
+        groups=tuple(_group(key, reports, small) for key in plan.groups),
         counts_digest=record.counts.digest,
         estimates_digest=record.estimates.digest,
         published=tuple(record.publications.values()),
@@ -244,6 +244,12 @@ def sealed_wave(
         sealed_at=sealed_at,
         dp_spark_version=version,
     )
+
+
+def _group(
+    key: tuple[str, ...], reports: Mapping[tuple[str, ...], int], small: frozenset[tuple[str, ...]]
+) -> GroupReports:
+    return GroupReports(key, reports.get(key, 0), key in small or key not in reports)
 
 
 def _designs(plan: SurveyPlan) -> tuple[tuple[str, float], ...]:
@@ -255,11 +261,12 @@ def _designs(plan: SurveyPlan) -> tuple[tuple[str, float], ...]:
 
 def _account_facts(account: SurveyAccount, epsilon: Fraction, *, charged: bool) -> AccountFacts:
     left = account.limit - account.spent
+    after = left if charged else left - epsilon
     return AccountFacts(
         limit=account.limit,
         spent=account.spent,
         charged=charged,
-        left_after=left if charged else left - epsilon,
+        left_after=Fraction(0) if account.burned else after,
         waves=len(account.waves),
         waves_that_fit=0 if account.burned else max(left // epsilon, 0),
         burned=tuple(wave_id.wave for wave_id in account.burned),

@@ -10,7 +10,7 @@ from dp_spark.frames.collect import to_arrow
 from dp_spark.frames.rows import SparkSource
 from dp_spark.frames.stored_reports import stored_reports
 from dp_spark.frames.survey import people_of, report_counts
-from dp_spark.publish import artefact_digest, write_artefact
+from dp_spark.publish import artefact_digest, delete_artefact, write_artefact
 from dp_spark.publish.survey_tables import counts_table
 from dp_spark.release.ledger import StoredFile, WaveRecord
 from dp_spark.release.profile import Profile
@@ -53,7 +53,7 @@ def _close(run: WaveRun) -> None:
     try:
         run.ledger.close_wave(run.wave_id, len(record.batches), counts)
     except LedgerRefused:
-        path.unlink(missing_ok=True)  # nobody's: the wave was ended, or has other batches by now
+        delete_artefact(path)  # nobody's: the wave was ended, or has other batches by now
         raise
 
 
@@ -80,7 +80,7 @@ def keep_staged(zone: Path, kind: str, standing: StoredFile | None) -> None:
     """Delete the tables of a kind but the one that stands: of runs that lost or died."""
     for found in zone.glob(f"{kind}-*.parquet"):
         if standing is None or found.name != Path(standing.path).name:
-            found.unlink(missing_ok=True)
+            delete_artefact(found)
 
 
 def _counted(run: WaveRun, batches: list[str]) -> pa.Table:

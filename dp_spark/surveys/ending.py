@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from dp_spark.errors import Refusal, SetupRefused
 from dp_spark.frames.rows import SparkSource
 from dp_spark.frames.spark_table import SparkTable
-from dp_spark.publish import Reach, delete_batch
+from dp_spark.publish import Reach, delete_artefact, delete_batch
 from dp_spark.release.ledger import WaveEnd, WaveId, WaveRecord, WaveState
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import Profile
@@ -98,11 +98,9 @@ def _deleted(path: Path) -> str:
         if path.name.startswith(BATCH):
             delete_batch(path)
         else:
-            path.unlink(missing_ok=True)
+            delete_artefact(path)
     except Refusal as refusal:
         return refusal.message
-    except OSError as error:
-        return error.strerror or type(error).__name__
     return ""
 
 

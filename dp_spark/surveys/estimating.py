@@ -10,7 +10,7 @@ from dp_spark.frames.collect import to_arrow
 from dp_spark.frames.rows import SparkSource
 from dp_spark.frames.stored_reports import counted_reports
 from dp_spark.frames.survey_estimates import decoded
-from dp_spark.publish import artefact_digest, read_artefact, write_artefact
+from dp_spark.publish import artefact_digest, delete_artefact, read_artefact, write_artefact
 from dp_spark.publish.survey_tables import GroupEstimate, estimates_table, group_estimate, group_estimates
 from dp_spark.release.ledger import StoredFile, WaveRecord, WaveState
 from dp_spark.release.profile import Profile
@@ -84,7 +84,7 @@ def _stage_estimates(run: WaveRun, counts: pa.Table, counted: StoredFile) -> Sto
     try:
         return run.ledger.stage_estimates(run.wave_id, StoredFile(str(path), artefact_digest(table)))
     except LedgerRefused:
-        path.unlink(missing_ok=True)  # the wave was ended
+        delete_artefact(path)  # the wave was ended
         raise
 
 

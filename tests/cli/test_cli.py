@@ -101,6 +101,12 @@ def test_a_plan_without_a_ledger_says_what_it_does_not_know(home: Path) -> None:
     assert "dp-spark ledger init" in result.stderr
 
 
+def test_a_plan_without_an_account_is_printed_and_has_the_code_of_that(home: Path) -> None:
+    told("ledger", "init")
+    plan = json.loads(told("plan", "visits.yaml", "--json", code=ExitCode.BUDGET))
+    assert (plan["refused"]["error"], plan["release"]) == ("unknown_population", "visits")
+
+
 def test_a_plan_as_a_page(home: Path) -> None:
     told("plan", "visits.yaml", "--html", "plan.html")
     assert (home / "plan.html").read_text().startswith("<!doctype html>")

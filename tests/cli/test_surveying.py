@@ -6,10 +6,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from dp_spark.cli.main import app
 from dp_spark.errors import ExitCode
+from dp_spark.release.ledger import store
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import embedded_profile
 from dp_spark.release.spec import parse_survey
@@ -61,10 +63,15 @@ def planned(code: int = 0) -> dict[str, object]:
     return plan
 
 
-def test_a_plan_needs_no_account(home: Path) -> None:
+def test_a_plan_needs_no_ledger_and_has_the_code_of_an_account_that_is_missing(home: Path) -> None:
+    result = CliRunner().invoke(app, PLAN)
+    assert (result.exit_code, "what is left is not known" in result.stderr) == (0, True)
     assert planned()["refused"] is None
     told("ledger", "init")
-    assert planned()["refused"] is None
+    refused = planned(ExitCode.BUDGET)["refused"]
+    assert isinstance(refused, dict)
+    assert refused["error"] == "unknown_population"
+    assert "survey budget set" in refused["way_out"]
 
 
 def test_a_wave_that_does_not_fit_is_planned_and_refused(home: Path) -> None:
@@ -123,6 +130,21 @@ def test_where_answers_are_is_known_from_any_directory(asked: Path, monkeypatch:
     ledger = open_ledger(embedded_profile(asked))
     assert ledger.sources() == {str((asked / "in").resolve())}
     assert ledger.answer_sources() == [(str((asked / "in").resolve()), "us_persons", "work_status")]
+
+
+def test_the_answers_of_an_older_plan_are_sought_from_the_directory_of_the_profile(
+    asked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan that was stored as the version that opened it did, before it named its source."""
+    engine = sa.create_engine(embedded_profile(asked).ledger_url)
+    with engine.begin() as connection:
+        plan = json.loads(connection.scalar(sa.select(store.waves.c.plan)))
+        del plan["plan"]["source"]
+        connection.execute(sa.update(store.waves).values(plan=json.dumps(plan).encode()))
+    engine.dispose()
+    (asked / "elsewhere").mkdir()
+    monkeypatch.chdir(asked / "elsewhere")
+    assert open_ledger(embedded_profile(asked)).sources() == {str((asked / "in").resolve())}
 
 
 def test_plan_and_open_refuse_the_same_lists_and_inputs(asked: Path) -> None:

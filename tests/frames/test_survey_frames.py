@@ -23,8 +23,10 @@ from dp_spark.frames.identity import identities
 from dp_spark.frames.numbering import GroupNumbers
 from dp_spark.frames.packing import Packing, packed
 from dp_spark.frames.survey import not_yet, randomized, report_counts
+from dp_spark.frames.survey_estimates import decoded
 from dp_spark.frames.survey_input import check_survey_columns
 from dp_spark.frames.survey_reports import Drawing, drawn_reports, first_answers
+from dp_spark.publish.survey_tables import group_estimates
 from dp_spark.queries import Listed
 from dp_spark.release.survey import SurveyPlan
 
@@ -260,3 +262,13 @@ def test_reports_have_the_distribution_of_the_channel() -> None:
     assert excess("1") < 0
     assert excess("1.1") > 0
     assert excess("0.9") > 0
+
+
+def test_columns_of_groups_may_have_the_names_of_decoding(spark: SparkSession) -> None:
+    names = ["code", "shares", "stds", "low", "high", "group_1"]
+    keys = {key: [[key] * len(names)] for key in ("a", "b")}
+    plan = survey_plan(group_by=names, groups={"public": [each for (each,) in keys.values()]})
+    rows = [(*each, 0, n) for (each,), n in zip(keys.values(), (30, 50), strict=True)]
+    counts = spark.createDataFrame(rows, [*names, "report", "n"])
+    found = group_estimates(plan, to_arrow(decoded(counts, plan=plan)))
+    assert [(group.key, group.reports) for group in found] == [(("a",) * 6, 30), (("b",) * 6, 50)]

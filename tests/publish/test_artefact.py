@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_spark.errors import PublishRefused, SetupRefused
-from dp_spark.publish import arrow_schema, artefact_digest, read_artefact, write_artefact
+from dp_spark.publish import arrow_schema, artefact_digest, delete_artefact, read_artefact, write_artefact
 from dp_spark.release.plan import ColumnRole, ColumnType, OutputColumn
 
 COLUMNS = [
@@ -259,3 +259,11 @@ def outcome(path: Path) -> str:
 def test_a_directory_in_its_place_is_refused(tmp_path):
     with pytest.raises(PublishRefused, match="digest"):
         read_artefact(tmp_path, DIGEST)
+
+
+def test_what_cannot_be_removed_is_refused_and_what_is_gone_is_removed(tmp_path):
+    delete_artefact(tmp_path / "nothing.parquet")
+    (tmp_path / "counts-1.parquet").mkdir()
+    with pytest.raises(SetupRefused) as refused:
+        delete_artefact(tmp_path / "counts-1.parquet")
+    assert refused.value.code == "artefact_not_deleted"

@@ -78,7 +78,7 @@ def written(tmp_path, record=None, **changed):
         record,
         account(5, record),
         reports={("CA",): 1000, ("NY",): 50},
-        small={("NY",), ("<i>",)},
+        small={("NY",)},
         sealed_at=SEALED_AT,
         directory=tmp_path,
     )
@@ -237,6 +237,12 @@ def test_the_bars_end_at_the_half_width_and_the_line_at_the_mean_share():
 def test_bars_stay_on_the_picture_where_errors_are_huge():
     found = error_picture(survey_facts(planned(epsilon="0.0001")))
     assert all(bar.x + bar.width <= found.ticks[-1].x for bar in found.bars)
+
+
+def test_of_a_burned_survey_nothing_is_left():
+    burned = account(5, wave(state=WaveState.BURNED))
+    told = survey_facts(planned(), burned, charged=True).as_json()["account"]
+    assert (told["left_after"]["exact"], told["waves_that_fit"]) == ("0", 0)
 
 
 def test_a_statement_says_what_became_of_the_wave(tmp_path):

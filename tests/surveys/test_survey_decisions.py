@@ -219,6 +219,8 @@ def test_the_statement_of_a_burned_wave_is_named_and_marked(world: World) -> Non
     estimated(world)
     page = Path(world.record().statement.path)
     before = page.read_bytes()
+    asked = CliRunner().invoke(app, ["statement", str(world.record().wave_id)])
+    assert (asked.exit_code, f"its statement is {page}" in asked.stderr) == (ExitCode.SPEC, True)
     said = told("burn", "survey.yaml", "--wave", WAVE, "--reason", WHO)
     assert f"statement no longer true {page}" in said
     mark = page.with_name(f"{WAVE}.burned.txt")

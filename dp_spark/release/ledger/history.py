@@ -16,6 +16,8 @@ from dp_spark.release.ledger.wave_history import survey_entries
 def history(connection: sa.Connection, population: str) -> list[Entry]:
     """Everything about a population, its surveys too, in the order of its times.
 
+    At one time a decision stands before the step that it leads to.
+
     Raises:
         BudgetRefused: the ledger does not know it.
     """
@@ -23,7 +25,7 @@ def history(connection: sa.Connection, population: str) -> list[Entry]:
         budget(connection, population)
     entries = [*_limits(connection, population), *_changes(connection, population)]
     entries += _sources(connection, population)
-    entries += [*_releases(connection, population), *_decisions(connection, population)]
+    entries += [*_decisions(connection, population), *_releases(connection, population)]
     entries += survey_entries(connection, population)
     return sorted(entries, key=lambda entry: entry.at)
 

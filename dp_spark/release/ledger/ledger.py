@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
+from pathlib import Path
 from typing import TypeVar
 
 import sqlalchemy as sa
@@ -82,23 +83,30 @@ class Ledger:
     release; only `stage` does not, because there the first to come wins.
     """
 
-    __slots__ = ("_clock", "_database", "_master_key")
+    __slots__ = ("_clock", "_database", "_master_key", "_root")
 
-    def __init__(self, database: Database, master_key: bytes, clock: Clock) -> None:
+    def __init__(self, database: Database, master_key: bytes, clock: Clock, root: Path | None = None) -> None:
         self._database = database
         self._master_key = require_master_key(master_key)
         self._clock = clock
+        self._root = root
 
     @classmethod
     def open(
-        cls, url: str, master_key: bytes, *, password: str | None = None, clock: Clock = utc_now
+        cls,
+        url: str,
+        master_key: bytes,
+        *,
+        password: str | None = None,
+        clock: Clock = utc_now,
+        root: Path | None = None,
     ) -> "Ledger":
-        """The existing ledger at `url`.
+        """The existing ledger at `url`; relative inputs of waves in it start from `root`.
 
         Raises:
             SetupRefused: it is missing, damaged, of another schema version, or used with another master key.
         """
-        ledger = cls(database_of(url, password), master_key, clock)
+        ledger = cls(database_of(url, password), master_key, clock, root)
         ledger._database.require()
         ledger._database.read(lambda connection: require_own_master_key(connection, master_key))
         return ledger
@@ -198,13 +206,13 @@ class Ledger:
 
         def found(connection: sa.Connection) -> frozenset[str]:
             rows = {source for source, _ in known_sources(connection)}
-            return frozenset(rows | {source for source, *_ in known_answers(connection)})
+            return frozenset(rows | {source for source, *_ in known_answers(connection, self._root)})
 
         return self._database.read(found)
 
     def answer_sources(self) -> list[tuple[str, str, str]]:
         """The inputs of all waves, each with its population and survey."""
-        return self._database.read(known_answers)
+        return self._database.read(lambda connection: known_answers(connection, self._root))
 
     def populations(self) -> list[str]:
         """The names of all accounts."""

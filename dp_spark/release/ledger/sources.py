@@ -6,7 +6,7 @@ A source belongs to the population that it was registered under, or that first p
 import os
 import re
 from collections.abc import Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import sqlalchemy as sa
 
@@ -17,9 +17,9 @@ from dp_spark.release.ledger.steps import Stamp
 from dp_spark.release.stored_spec import stored_source
 
 
-def source_name(path: str) -> str:
+def source_name(path: str, root: Path | None = None) -> str:
     """One name for one input: a local path with its links followed, a table with the parts that go without
-    saying, anything else as it is written.
+    saying, anything else as it is written. A relative path starts from `root`, or the working directory.
     """  # noqa: D205
     table = re.fullmatch(r"(table|iceberg|jdbc):((?:[^/]*/)?)([^/]+)", path)
     if table is not None:
@@ -27,7 +27,7 @@ def source_name(path: str) -> str:
     local = re.fullmatch(r"file:(?://(?:localhost)?)?(/.*)", path)
     if local is None and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", path):
         return path.rstrip("/")
-    return os.path.realpath(local[1] if local else path)
+    return os.path.realpath((root or Path()) / (local[1] if local else path))
 
 
 def _folded(kind: str, table: str) -> str:
@@ -64,14 +64,18 @@ def known_sources(connection: sa.Connection) -> Sequence[tuple[str, str]]:
     return [(source, owner) for select in known for source, owner in connection.execute(select)]
 
 
-def known_answers(connection: sa.Connection) -> list[tuple[str, str, str]]:
-    """The input of every wave that was opened, with its population and survey; a frame has no name."""
+def known_answers(connection: sa.Connection, root: Path | None) -> list[tuple[str, str, str]]:
+    """The input of every wave that was opened, with its population and survey; a frame has no name.
+
+    Plans that have the path as it was written, from before its name was stored, are of waves that were opened
+    in `root`: from wherever one asks, they mean the same.
+    """
     columns = store.waves.c
     found: dict[tuple[str, str, str], None] = {}
     for row in connection.execute(sa.select(columns.plan, columns.population, columns.survey)):
         source = stored_source(row.plan)
         if source is not None:
-            found[source_name(source), row.population, row.survey] = None
+            found[source_name(source, root), row.population, row.survey] = None
     return [*found]
 
 

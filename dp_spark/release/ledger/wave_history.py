@@ -8,16 +8,22 @@ import sqlalchemy as sa
 from dp_spark.release.ledger import store
 from dp_spark.release.ledger.entries import Entry
 from dp_spark.release.ledger.exact import decode
+from dp_spark.release.ledger.waves import WaveState
 
 _NAMES = store.waves.c.population, store.waves.c.survey, store.waves.c.name
 
 
 def survey_entries(connection: sa.Connection, population: str) -> Iterator[Entry]:
-    """Limits, charges, batches, steps and decisions of all surveys of a population; no numbers of reports."""
+    """Limits, charges, batches, copies, steps and decisions of all surveys of a population.
+
+    No numbers of reports. What has the same time stands in the order of cause and effect: a decision before
+    the step that it leads to.
+    """
     yield from _limits(connection, population)
+    yield from _decisions(connection, population)
     yield from _events(connection, population)
     yield from _batches(connection, population)
-    yield from _decisions(connection, population)
+    yield from _copies(connection, population)
 
 
 def _limits(connection: sa.Connection, population: str) -> Iterator[Entry]:
@@ -38,7 +44,7 @@ def _events(connection: sa.Connection, population: str) -> Iterator[Entry]:
         failed = ", ".join(json.loads(row.failed_checks or "[]"))
         yield Entry(
             row.at,
-            f"wave {row.to_state}",
+            f"attempt {row.fence} begun" if _begins_batch(row) else f"wave {row.to_state}",
             _name(row),
             decode(row.epsilon) if first else None,
             None,
@@ -48,9 +54,19 @@ def _events(connection: sa.Connection, population: str) -> Iterator[Entry]:
         )
 
 
+def _begins_batch(row: sa.Row[tuple[object, ...]]) -> bool:
+    """Whether an event is no step, but a run that begins a batch."""
+    return bool(row.from_state == row.to_state == WaveState.OPEN)
+
+
 def _batches(connection: sa.Connection, population: str) -> Iterator[Entry]:
     for row in connection.execute(_of(store.wave_batches, population, order="number")):
         yield Entry(row.at, "batch", f"{_name(row)} {row.number}", None, None, "", f"attempt {row.fence}")
+
+
+def _copies(connection: sa.Connection, population: str) -> Iterator[Entry]:
+    for row in connection.execute(_of(store.wave_publications, population, order="sink")):
+        yield Entry(row.at, "copy", _name(row), None, None, row.target, row.sink)
 
 
 def _decisions(connection: sa.Connection, population: str) -> Iterator[Entry]:

@@ -165,9 +165,9 @@ def test_the_history_of_a_population_lists_its_surveys(surveys):
     assert told == [
         ("survey limit", SURVEY, 2, WHY),
         ("wave open", name, 1, WHY),
-        ("wave open", name, None, ""),
+        ("attempt 1 begun", name, None, ""),
         ("batch", f"{name} 1", None, ""),
-        ("wave open", name, None, ""),
+        ("attempt 2 begun", name, None, ""),
         ("batch", f"{name} 2", None, ""),
         ("wave closed", name, None, ""),
         ("wave held", name, None, "history"),

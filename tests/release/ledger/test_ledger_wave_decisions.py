@@ -119,12 +119,23 @@ def test_a_decision_has_a_reason_and_is_recorded_once(surveys):
         surveys.end_wave(wave, WaveEnd.BURN, reason)
     assert code_of(surveys.end_wave, wave, WaveEnd.ABANDON, WHO) == "illegal_step"
     told = [(each.what, each.reason) for each in surveys.history(PEOPLE)][2:]
-    assert sorted(told) == [
+    assert told == [
         ("decision: abandoned", WHO),
-        ("decision: burned", "the key was mailed"),
         ("wave abandoned", ""),
+        ("decision: burned", "the key was mailed"),
         ("wave burned", ""),
     ]
+
+
+def test_what_a_sink_has_is_not_abandoned_and_stands_in_the_history(surveys):
+    wave = wave_brought_to(surveys, WaveState.HELD)
+    surveys.clear_wave(wave, WHO)
+    surveys.record_wave_publication(wave, SINK, "/srv/out/work", ESTIMATES.digest)
+    assert code_of(surveys.end_wave, wave, WaveEnd.ABANDON, WHO) == "wave_partly_published"
+    assert surveys.wave(wave).state is WaveState.HELD
+    last = surveys.history(PEOPLE)[-1]
+    assert (last.what, last.about, last.reason, last.by) == ("copy", str(wave), "/srv/out/work", SINK)
+    surveys.end_wave(wave, WaveEnd.BURN, WHO)
 
 
 def nights_at_once(url, wave, start):
