@@ -22,6 +22,7 @@ from dp_spark.errors import (
     Refusal,
     ReleaseHeld,
 )
+from dp_spark.frames.spark_table import SparkTable
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
 from dp_spark.pipeline import Step, run_release
 from dp_spark.release.ledger import Claim, Ledger, ReleaseId, ReleaseState
@@ -455,9 +456,21 @@ def test_the_contract_is_beside_the_table_and_put_back_with_it(world: World, spa
     assert frame.count() == 4
 
 
-def test_a_release_goes_to_a_table_of_the_catalog_beside_files_in_two_shapes(
+def test_a_table_that_the_next_night_would_not_find_is_refused_before_the_charge(
     world: World, spark: SparkSession
 ) -> None:
+    spec = parse_spec(SPEC.replace("[{sink: parquet, path: out}]", "[{sink: table, table: visits}]"))
+    with pytest.raises(PublishRefused) as refusal:
+        world.run(lambda: spark, spec=spec)
+    assert refusal.value.code == "catalog_in_memory"
+    assert world.spent == 0
+
+
+def test_a_release_goes_to_a_table_of_the_catalog_beside_files_in_two_shapes(
+    world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The catalog lives as long as this process, which is as long as this test needs.
+    monkeypatch.setattr(SparkTable, "require_lasting", lambda table: None)
     spark.sql(f"CREATE DATABASE sold LOCATION '{world.home}/warehouse'")
     try:
         sinks = "[{sink: table, table: sold.visits}, {sink: parquet, path: out, shape: long}]"
@@ -469,7 +482,7 @@ def test_a_release_goes_to_a_table_of_the_catalog_beside_files_in_two_shapes(
         assert published(world)["metric"].to_pylist() == ["visits", "spent", "people"] * 4
         assert world.run(lambda: spark, spec=spec).digest == result.digest
         contracts = world.profile.statements / "contracts" / "town_people"
-        assert [each.name for each in contracts.iterdir()] == ["visits.0.contract.yaml"]
+        assert [each.name for each in contracts.iterdir()] == ["visits.table.sold.visits.contract.yaml"]
         later = world.run(lambda: spark, "2024-03-02", spec=spec)
         assert spark.table("sold.visits").count() == 8
         assert later.digest != result.digest

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from dp_spark.errors import PublishRefused
 from dp_spark.frames.collect import to_arrow
 from dp_spark.frames.names import quoted
 from dp_spark.frames.session import held, pinned
@@ -21,6 +22,7 @@ _SETTINGS = {
 }
 _BUILT_IN = "spark_catalog"
 # What Spark's built-in catalog keeps as directories of files; whatever else it names has commits of its own.
+_IN_MEMORY = "in-memory"
 _FILES = frozenset({"parquet", "orc", "csv", "json", "avro", "text", "hive"})
 _DETAILS, _PARTITIONS = "# Detailed Table Information", "# Partition Information"
 _TYPES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
@@ -54,6 +56,24 @@ class SparkTable:
                 return None
             schema = to_arrow(session.table(self._name).limit(0)).schema
             return pa.schema(field.remove_metadata() for field in schema)
+
+    def require_lasting(self) -> None:
+        """Check that the catalog outlives the session: the next night would not find the table.
+
+        Raises:
+            PublishRefused: it is Spark's built-in one, kept in memory.
+        """
+        with self._settled() as session:
+            built_in = self._catalog(session) == _BUILT_IN and not _is_set(session, _BUILT_IN)
+            kept = session.conf.get("spark.sql.catalogImplementation", _IN_MEMORY)
+        if built_in and kept == _IN_MEMORY:
+            raise PublishRefused(
+                "catalog_in_memory",
+                f"table = {self.table!r}: Spark's built-in catalog is kept in memory, and forgets the table "
+                "with this session",
+                way_out='add "spark.sql.catalogImplementation" = "hive" to [spark] of the profile, with a '
+                "metastore that all runs share, or name a table of a V2 catalog (docs/sinks.md, table)",
+            )
 
     def properties(self) -> Mapping[str, str]:
         """Its table properties."""

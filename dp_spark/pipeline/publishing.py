@@ -50,26 +50,35 @@ def check(run: Run, table: pa.Table, artefact: StoredFile) -> None:
 def publish(run: Run, table: pa.Table, artefact: StoredFile) -> None:
     """Copy the artefact to every sink; one that is down delays its own copy only."""
     refused: list[Refusal] = []
-    for number, sink in enumerate(run.plan.spec.publish):
+    for sink in run.plan.spec.publish:
         run.observe(Step.PUBLISH)
         try:
-            target = _placed(run, table, artefact.digest, sink, number)
+            target = _placed(run, table, artefact.digest, sink)
         except (PublishRefused, SetupRefused) as refusal:
             refused.append(refusal)
         else:
             run.observe(Step.RECORD)
             run.ledger.record_publication(run.claim, sink.name, target, artefact.digest)
     if refused:
-        raise refused[0]
+        raise _delayed(refused[0], run)
     run.ledger.publish(run.claim, [sink.name for sink in run.plan.spec.publish])
 
 
-def _placed(run: Run, table: pa.Table, digest: str, sink: SinkSpec, number: int) -> str:
-    """Where a sink, of that number in the spec, has its copy, and the contract beside it."""
+def _delayed(first: Refusal, run: Run) -> Refusal:
+    """The first refusal, which also says where the copies are and which are still to come."""
+    record = release_record(run.ledger, run.claim.release_id)
+    copied = [copy.sink for copy in record.publications]
+    waiting = [sink.name for sink in run.plan.spec.publish if sink.name not in copied]
+    told = f"{first.message}; copied to: {', '.join(copied) or 'no sink yet'}; waiting: {', '.join(waiting)}"
+    return type(first)(first.code, told, way_out=first.way_out)
+
+
+def _placed(run: Run, table: pa.Table, digest: str, sink: SinkSpec) -> str:
+    """Where a sink has its copy; the contract is beside it."""
     edition = edition_of(run.plan, table, sink, window=run.window, claim=run.claim, digest=digest)
     target = open_sink(sink, run.reach).publish(edition)
     owner = (run.plan.spec.budget.population, run.plan.spec.release)
-    path = contract_path(sink, run.profile.statements, owner, number)
+    path = contract_path(sink, run.profile.statements, owner)
     write_contract(release_contract(run.plan, sink, edition.table.schema), path)
     return target
 
@@ -93,10 +102,9 @@ def restore(run: Run, table: pa.Table) -> None:
     """Put back a copy or a statement of a sealed release that somebody has removed since."""
     record = release_record(run.ledger, run.claim.release_id)
     assert record.artefact is not None
-    sinks = {sink.name: (sink, number) for number, sink in enumerate(run.plan.spec.publish)}
+    sinks = {sink.name: sink for sink in run.plan.spec.publish}
     for copy in record.publications:
-        sink, number = sinks[copy.sink]
-        _placed(run, table, record.artefact.digest, restored(sink, copy.target), number)
+        _placed(run, table, record.artefact.digest, restored(sinks[copy.sink], copy.target))
     _restore_statement(run, record)
 
 

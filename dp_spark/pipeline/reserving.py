@@ -30,7 +30,7 @@ from dp_spark.release.ledger import (
 from dp_spark.release.listing import with_listed_files
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.plan import ReleasePlan
-from dp_spark.release.spec import ReleaseSpec, canonical_document
+from dp_spark.release.spec import ReleaseSpec, SinkKind, canonical_document
 from dp_spark.release.stored import plan_to_bytes
 
 
@@ -90,6 +90,8 @@ def _require_sinks(asked: Asked, plan: ReleasePlan) -> None:
     """Refuse a sink that cannot take the period, or that lies within the input, or holds it."""
     reach, part = reach_of(asked.profile, asked.rows), Part.of_period(asked.window.start)
     for sink in plan.spec.publish:
+        if sink.sink is SinkKind.TABLE:
+            reach.spark_table(str(sink.table)).require_lasting()
         open_sink(sink, reach).require_free(part, str(asked.release), schema_for(plan, sink))
         if sink.path is not None and (root := local_path(sink.path)) is not None:
             asked.rows.require_apart(sink.path, root)

@@ -40,6 +40,14 @@ class CatalogTable(Protocol):
         """Its columns; None where there is no such table."""
         ...
 
+    def require_lasting(self) -> None:
+        """Check that the catalog outlives the session.
+
+        Raises:
+            PublishRefused: it does not.
+        """
+        ...
+
     def properties(self) -> Mapping[str, str]:
         """Its table properties."""
         ...

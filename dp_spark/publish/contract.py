@@ -8,7 +8,7 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
@@ -56,7 +56,7 @@ class _Promise:
 
     Attributes:
         name: of the table.
-        owner: the population, and the release or survey.
+        owner: the population, the release or survey, kind and name of the table.
         version: changes with the spec.
         says: what the table is, in one line.
         covers: what an interval covers.
@@ -67,7 +67,7 @@ class _Promise:
     """
 
     name: str
-    owner: tuple[str, str]
+    owner: tuple[str, ...]
     version: str
     says: str
     covers: str
@@ -87,7 +87,7 @@ def release_contract(plan: ReleasePlan, sink: SinkSpec, schema: pa.Schema) -> st
         schema,
         _Promise(
             name=spec.release,
-            owner=(spec.budget.population, spec.release),
+            owner=(spec.budget.population, spec.release, sink.sink.value, _table(sink)),
             version=spec.digest[:12],
             says=comment_of(plan),
             covers="Every number has noise. low to high covers 95 % of the noise of its value; what bounding "
@@ -107,8 +107,8 @@ def release_contract(plan: ReleasePlan, sink: SinkSpec, schema: pa.Schema) -> st
     )
 
 
-def survey_contract(plan: SurveyPlan, name: str, schema: pa.Schema) -> str:
-    """The contract of one of a survey's two tables, called `name`."""
+def survey_contract(plan: SurveyPlan, name: str, sink: SinkSpec, schema: pa.Schema) -> str:
+    """The contract of one of a survey's two tables, called `name`, at a sink."""
     spec = plan.spec
     of_reports = REPORT_COLUMN in schema.names
     own = (REPORT_COLUMN,) if of_reports else tuple(plan.domain.columns)
@@ -116,7 +116,7 @@ def survey_contract(plan: SurveyPlan, name: str, schema: pa.Schema) -> str:
         schema,
         _Promise(
             name=f"{spec.survey}_{name}",
-            owner=(spec.budget.population, f"{spec.survey}/{name}"),
+            owner=(spec.budget.population, spec.survey, name, sink.sink.value, _table(sink)),
             version=spec.digest[:12],
             says=f"{spec.survey}: {name} of a survey under local differential privacy of dp_spark",
             covers="Counts are of randomized reports, and are exact."
@@ -135,20 +135,24 @@ def survey_contract(plan: SurveyPlan, name: str, schema: pa.Schema) -> str:
     )
 
 
-def contract_path(sink: SinkSpec, statements: Path, owner: Sequence[str], number: int) -> Path:
+def contract_path(sink: SinkSpec, statements: Path, owner: Sequence[str]) -> Path:
     """Where the contract of a sink is: in the table's directory, else among the statements.
 
     Args:
         sink: the sink.
         statements: of the profile.
         owner: the population, and the release; of a survey also which of its tables.
-        number: of the sink in the spec.
     """
     root = None if sink.path is None else local_path(sink.path)
     if root is not None:
         return root / FILE_NAME
     *above, last = owner
-    return statements.joinpath(_DIRECTORY, *above, f"{last}.{number}.contract.yaml")
+    return statements.joinpath(_DIRECTORY, *above, f"{last}.{sink.sink}.{_table(sink)}.contract.yaml")
+
+
+def _table(sink: SinkSpec) -> str:
+    """The table as its readers call it: no connection, and no directory above it."""
+    return sink.table or PurePosixPath(str(sink.path)).name
 
 
 def write_contract(text: str, path: Path) -> None:

@@ -10,6 +10,7 @@ from dp_spark.release.ledger import Ledger, ReleaseRecord, ReleaseState
 from dp_spark.release.period import period_window
 from dp_spark.release.spec import InputSpec, ReleaseSpec
 
+_STAGED = (ReleaseState.STAGED, ReleaseState.HELD, ReleaseState.PUBLISHED)
 SOON = 7  # days before rows expire, from which on every run warns
 
 
@@ -29,9 +30,14 @@ class MissingPeriod:
     expires: date | None
     days_left: int | None
 
+    @property
+    def needs_rows(self) -> bool:
+        """Whether its rows are still to be read: what is staged waits for its sinks or for a decision."""
+        return self.state not in _STAGED
+
     def is_expiring(self, within: int = SOON) -> bool:
-        """Whether its rows are there still, and may be gone in so many days."""
-        return self.days_left is not None and 0 < self.days_left <= within
+        """Whether its rows are needed and there still, and may be gone in so many days."""
+        return self.needs_rows and self.days_left is not None and 0 < self.days_left <= within
 
     def as_json(self) -> dict[str, object]:
         """The period as the `--json` form prints it."""
@@ -44,6 +50,9 @@ class MissingPeriod:
 
     def __str__(self) -> str:
         state = "never charged for" if self.state is None else self.state.value
+        if not self.needs_rows:
+            waits = "a decision" if self.state is ReleaseState.HELD else "`dp-spark publish`"
+            return f"{self.key}  {state}; waits for {waits}, and needs no rows any more"
         if self.days_left is None:
             return f"{self.key}  {state}"
         if self.days_left <= 0:

@@ -10,7 +10,7 @@ from dp_spark.publish.survey_tables import WAVE
 from dp_spark.release.ledger import Ledger, WaveAsked, WaveId
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import Profile
-from dp_spark.release.spec import InputSpec, SurveySpec
+from dp_spark.release.spec import InputSpec, SinkKind, SurveySpec
 from dp_spark.release.survey import plan_survey, require_spec_of, survey_plan_from_bytes, survey_plan_to_bytes
 from dp_spark.release.survey_sources import require_own_answers
 from dp_spark.surveys.run import (
@@ -96,6 +96,8 @@ def _keep_source(ledger: Ledger, spec: SurveySpec) -> None:
 def _require_sinks(run: WaveRun) -> None:
     """Refuse a sink that cannot take the wave, or that lies within the input, or holds it."""
     for sink in run.plan.spec.publish:
+        if sink.sink is SinkKind.TABLE:
+            run.reach.spark_table(str(sink.table)).require_lasting()
         for name, schema in schemas_of(run.plan).items():
             open_sink(sink.beside(name), run.reach).require_free(
                 Part(WAVE, run.wave_id.wave), release_id_of(run.wave_id), schema

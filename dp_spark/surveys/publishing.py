@@ -46,13 +46,13 @@ def publish_tables(run: WaveRun, counts: pa.Table, table: pa.Table) -> None:
     """
     refused: list[Refusal] = []
     tables = {REPORTS: counts, ESTIMATES: table}
-    for number, declared in enumerate(run.plan.spec.publish):
+    for declared in run.plan.spec.publish:
         try:
             sink = placed(declared, run.record().publications)
             for name, each in tables.items():
                 run.observe(WaveStep.PUBLISH)
                 run.require_not_ended()
-                _place(run, name, each, sink.beside(name), number)
+                _place(run, name, each, sink.beside(name))
         except (PublishRefused, SetupRefused) as refusal:
             refused.append(refusal)
         else:
@@ -63,12 +63,12 @@ def publish_tables(run: WaveRun, counts: pa.Table, table: pa.Table) -> None:
     run.ledger.publish_wave(run.wave_id, [sink.name for sink in run.plan.spec.publish])
 
 
-def _place(run: WaveRun, name: str, table: pa.Table, sink: SinkSpec, number: int) -> None:
-    """Copy a table to its sink, of that number in the spec, and write the contract beside it."""
+def _place(run: WaveRun, name: str, table: pa.Table, sink: SinkSpec) -> None:
+    """Copy a table to its sink, and write the contract beside it."""
     open_sink(sink, run.reach).publish(_edition(run, name, table))
     owner = (run.wave_id.population, run.wave_id.survey, name)
-    path = contract_path(sink, run.profile.statements, owner, number)
-    write_contract(survey_contract(run.plan, name, table.schema), path)
+    path = contract_path(sink, run.profile.statements, owner)
+    write_contract(survey_contract(run.plan, name, sink, table.schema), path)
 
 
 def _edition(run: WaveRun, name: str, table: pa.Table) -> Edition:

@@ -107,8 +107,8 @@ def test_a_long_table_has_its_metric_among_its_keys_and_says_what_each_is():
 
 
 def test_the_tables_of_a_survey_have_contracts_of_their_own():
-    counts = told(survey_contract(SURVEY, "reports", counts_schema(SURVEY)))
-    shares = told(survey_contract(SURVEY, "estimates", estimates_schema(SURVEY)))
+    counts = told(survey_contract(SURVEY, "reports", TABLE, counts_schema(SURVEY)))
+    shares = told(survey_contract(SURVEY, "estimates", TABLE, estimates_schema(SURVEY)))
     assert keys(counts) == ["wave", "state", "report"]
     assert keys(shares) == ["wave", "state", "work"]
     assert [each["id"] for each in (counts, shares)] == [
@@ -131,12 +131,15 @@ def test_the_same_plan_gives_the_same_bytes_and_no_value_of_a_group():
 def test_it_lies_in_the_directory_of_a_table_else_among_the_statements(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     owner, bucket = ("people", "visits"), {"sink": "delta", "path": "s3://bucket/visits"}
-    assert contract_path(WIDE, Path("/s"), owner, 0) == tmp_path / "out" / "visits" / FILE_NAME
-    elsewhere = Path("/s/contracts/people/visits.1.contract.yaml")
+    assert contract_path(WIDE, Path("/s"), owner) == tmp_path / "out" / "visits" / FILE_NAME
+
+    def elsewhere(sink: SinkSpec) -> Path:
+        return Path(f"/s/contracts/people/visits.{sink.sink}.{sink.table or 'visits'}.contract.yaml")
+
     for sink in (TABLE, SinkSpec.model_validate(bucket)):
-        assert contract_path(sink, Path("/s"), owner, 1) == elsewhere
-    of_survey = contract_path(TABLE, Path("/s"), ("us", "work", "reports"), 0)
-    assert of_survey == Path("/s/contracts/us/work/reports.0.contract.yaml")
+        assert contract_path(sink, Path("/s"), owner) == elsewhere(sink)
+    of_survey = contract_path(TABLE, Path("/s"), ("us", "work", "reports"))
+    assert of_survey == Path(f"/s/contracts/us/work/reports.table.{TABLE.table}.contract.yaml")
 
 
 def test_it_is_written_whole_or_not_at_all_and_once(tmp_path, monkeypatch):
