@@ -31,6 +31,7 @@ SCHEMA = {
     "source": None,
     "where": None,
     "derived": [],
+    "history": None,
     "sinks": [None],
     "period": None,
     "guarantee": SPENDING,
