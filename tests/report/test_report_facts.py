@@ -127,6 +127,7 @@ SCHEMA = {
         "reserved_at": None,
         "sealed_at": None,
         "dp_spark_version": None,
+        "source_version": None,
     },
 }
 
