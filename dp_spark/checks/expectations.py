@@ -21,12 +21,14 @@ from great_expectations.expectations.metrics.metric_provider import metric_value
 from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
 
 from dp_spark.checks.grid import are_multiples
+from dp_spark.checks.history import HistoryCheck, Rule, rule_holds
 from dp_spark.checks.promises import PromiseKind, all_are_kept, arrow_of
 from dp_spark.publish import artefact_digest
 
 _MULTIPLES = "column_values.dp_spark_multiples"
 _GROUPS = "table.dp_spark_groups_digest"
 _KEPT = "table.dp_spark_promises_kept"
+_HISTORY = "table.dp_spark_history"
 
 
 class ExpectColumnArrowTypeToBe(ExpectColumnTypeToBe):
@@ -133,3 +135,42 @@ class ExpectTablePromisesToBeKept(BatchExpectation):
         execution_engine: object = None,
     ) -> dict[str, Any]:
         return {"success": metrics[_KEPT], "result": {}}
+
+
+class TableRuleHolds(TableMetricProvider):
+    """Whether a rule holds of a release that stands beside an earlier one."""
+
+    metric_name = _HISTORY
+    value_keys = ("kind", "column", "limits")
+
+    @metric_value(engine=PandasExecutionEngine)
+    def _pandas(
+        cls,  # noqa: N805
+        execution_engine: PandasExecutionEngine,
+        metric_domain_kwargs: dict[str, Any],
+        metric_value_kwargs: dict[str, Any],
+        metrics: dict[str, Any],
+        runtime_configuration: dict[str, Any],
+    ) -> bool:
+        frame, _, _ = execution_engine.get_compute_domain(metric_domain_kwargs, domain_type="table")
+        values = metric_value_kwargs
+        return rule_holds(frame, Rule(HistoryCheck(values["kind"]), values["column"], values["limits"]))
+
+
+class ExpectTableRuleToHold(BatchExpectation):
+    """The rule holds of the release and the earlier one beside it; `limits` are fractions as text."""
+
+    metric_dependencies: ClassVar[tuple[str, ...]] = (_HISTORY,)
+    success_keys: ClassVar[tuple[str, ...]] = ("kind", "column", "limits")
+    args_keys: ClassVar[tuple[str, ...]] = ("kind", "column", "limits")
+    kind: str
+    column: str
+    limits: str
+
+    def _validate(
+        self,
+        metrics: dict[str, Any],
+        runtime_configuration: dict[str, Any] | None = None,
+        execution_engine: object = None,
+    ) -> dict[str, Any]:
+        return {"success": metrics[_HISTORY], "result": {}}

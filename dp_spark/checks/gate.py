@@ -62,11 +62,11 @@ def check_table(
     Raises:
         SetupRefused: Great Expectations cannot be imported in this process.
     """
-    with _quiet():
-        whole = _suites().table_suite(columns, groups, promises)
+    with quiet():
+        whole = suites().table_suite(columns, groups, promises)
         try:
             frame = table.to_pandas(types_mapper=pd.ArrowDtype)
-            unmet = _unmet(frame, whole)
+            unmet = unmet_of(frame, whole)
             return _in_detail(frame, unmet, promises) if unmet else ()
         except Exception as error:  # noqa: BLE001  # its text may hold cells; whatever it is, the gate holds
             return (f"evaluation of the suite: {type(error).__name__}",)
@@ -92,7 +92,7 @@ def _in_detail(
     shown = set(suspected[:_MOST_COLUMNS])
     doubted = [each for each in promises if shown.intersection(each.columns)]
     of_table = [each for each in unmet if "kind" not in each.kwargs]
-    of_columns = _unmet(frame, _suites().column_suite(doubted)) if doubted else []
+    of_columns = unmet_of(frame, suites().column_suite(doubted)) if doubted else []
     further = len(suspected) - len(shown)
     return (
         *map(_description, [*of_table, *of_columns] or unmet),
@@ -104,7 +104,12 @@ def _columns(promises: Iterable[Promise]) -> list[str]:
     return list(dict.fromkeys(column for each in promises for column in each.columns))
 
 
-def _suites() -> ModuleType:
+def suites() -> ModuleType:
+    """The module of suites, which imports Great Expectations.
+
+    Raises:
+        SetupRefused: it cannot be imported in this process.
+    """
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     try:
         from dp_spark.checks import suite  # noqa: PLC0415  # Great Expectations takes seconds
@@ -117,7 +122,7 @@ def _suites() -> ModuleType:
     return suite
 
 
-def _unmet(frame: pd.DataFrame, suite: "ExpectationSuite") -> "list[ExpectationConfiguration]":
+def unmet_of(frame: pd.DataFrame, suite: "ExpectationSuite") -> "list[ExpectationConfiguration]":
     """The expectations of `suite` that the frame does not meet; one without a result is not met."""
     result = _validated(frame, suite)
     met = {_description(each.expectation_config) for each in result.results if each.success}
@@ -145,7 +150,7 @@ def _description(config: "ExpectationConfiguration | None") -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Great Expectations logs the exceptions it catches, and their texts may hold cells."""
     logger = logging.getLogger("great_expectations")
     level = logger.level

@@ -1,4 +1,4 @@
-"""The expectations of a release, from its plan alone: no row, no earlier release.
+"""The expectations of a release: from its plan alone, and of it beside an earlier release.
 
 A release is looked at as a whole, with one expectation for each kind of promise, however many columns it has.
 Great Expectations takes milliseconds for each of its own, which are for columns that the look finds at fault.
@@ -17,7 +17,9 @@ from dp_spark.checks.expectations import (
     ExpectColumnValuesToBeMultiples,
     ExpectTableGroupsToBe,
     ExpectTablePromisesToBeKept,
+    ExpectTableRuleToHold,
 )
+from dp_spark.checks.history import Rule
 from dp_spark.checks.promises import LARGEST, Promise, PromiseKind, as_text
 from dp_spark.publish import artefact_digest
 
@@ -44,6 +46,14 @@ def table_suite(columns: Sequence[str], groups: pa.Table, promises: Sequence[Pro
 def column_suite(promises: Sequence[Promise]) -> ExpectationSuite:
     """An expectation for each of `promises`, which names its columns."""
     return ExpectationSuite(name="columns", expectations=[_expectation(each) for each in promises])
+
+
+def history_suite(rules: Sequence[Rule]) -> ExpectationSuite:
+    """An expectation for each of `rules`, of a release that stands beside an earlier one."""
+    expectations = [
+        ExpectTableRuleToHold(kind=each.kind, column=each.column, limits=each.limits) for each in rules
+    ]
+    return ExpectationSuite(name="history", expectations=expectations)
 
 
 def _expectation(promise: Promise) -> Expectation:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from dp_spark.cli.guard import ERRORS
 from dp_spark.cli.keeping import warn_after_refusal, warn_of
+from dp_spark.cli.metrics import measured, of_release
 from dp_spark.cli.progress import progress
 from dp_spark.errors import Refusal
 from dp_spark.frames.session import start_session
@@ -28,7 +29,7 @@ def run_command(
         Refusal: as `run_release`.
     """
     try:
-        result = _done(run_release, spec, key, profile, revise)
+        result = _done("run", run_release, spec, key, profile, revise)
     except Refusal:
         warn_after_refusal(load_spec(spec), profile)
         raise
@@ -44,7 +45,7 @@ def publish_command(
     Raises:
         Refusal: as `publish_release`.
     """
-    _tell(_done(publish_release, spec, key, profile, revise), as_json=as_json)
+    _tell(_done("publish", publish_release, spec, key, profile, revise), as_json=as_json)
 
 
 def privatize_command(
@@ -55,7 +56,7 @@ def privatize_command(
     Raises:
         Refusal: as `privatize_release`.
     """
-    record = _done(privatize_release, spec, key, profile, revise)
+    record = _done("privatize", privatize_release, spec, key, profile, revise)
     assert record.artefact is not None
     facts = {
         "release": str(record.release_id),
@@ -67,9 +68,15 @@ def privatize_command(
     sys.stdout.write((json.dumps(facts) if as_json else text) + "\n")
 
 
-def _done(work: Callable[..., T], spec: Path, key: str, profile: str | None, revise: str | None) -> T:
+def _done(
+    command: str, work: Callable[..., T], spec: Path, key: str, profile: str | None, revise: str | None
+) -> T:
     release, places = load_spec(spec), load_profile(profile)
-    with progress(ERRORS, f"{release.release} {key}") as observe:
+    told = of_release(places, release, key, revise)
+    with (
+        progress(ERRORS, f"{release.release} {key}") as shown,
+        measured(shown, places, command, told) as observe,
+    ):
         return work(
             release,
             key,

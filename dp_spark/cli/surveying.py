@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dp_spark.cli.guard import ERRORS
+from dp_spark.cli.metrics import measured, of_wave
 from dp_spark.cli.planning import refusal_of, show_plan, write_page
 from dp_spark.cli.progress import progress
 from dp_spark.cli.setting_up import Protection, limit_of, texts_of
@@ -145,7 +146,9 @@ def open_command(
     Raises:
         Refusal: as `open_survey`.
     """
-    opened = _done(partial(open_survey, reason=reason, changed=changed), load_survey(spec), wave, profile)
+    opened = _done(
+        "open", partial(open_survey, reason=reason, changed=changed), load_survey(spec), wave, profile
+    )
     account, record = opened.account, opened.record
     told = {
         "wave": str(record.wave_id),
@@ -167,7 +170,7 @@ def randomize_command(spec: Path, wave: str, *, profile: str | None, as_json: bo
         Refusal: as `randomize_survey`.
     """
     survey = load_survey(spec)
-    added = _done(randomize_survey, survey, wave, profile)
+    added = _done("randomize", randomize_survey, survey, wave, profile)
     told = {**_state(added.record), "new": added.new, "left_out": left_out(survey)}
     _tell(told, as_json=as_json)
 
@@ -179,7 +182,7 @@ def close_command(spec: Path, wave: str, *, profile: str | None, as_json: bool) 
         Refusal: as `close_survey`.
     """
     survey = load_survey(spec)
-    record = _done(close_survey, survey, wave, profile)
+    record = _done("close", close_survey, survey, wave, profile)
     _tell({**_state(record), "left_out": left_out(survey)}, as_json=as_json)
 
 
@@ -190,7 +193,7 @@ def estimate_command(spec: Path, wave: str, *, profile: str | None, as_json: boo
         Refusal: as `estimate_survey`.
     """
     survey = load_survey(spec)
-    found = _done(estimate_survey, survey, wave, profile)
+    found = _done("estimate", estimate_survey, survey, wave, profile)
     told = {
         **_state(found.record),
         "published": sorted(found.record.publications.values()),
@@ -206,7 +209,7 @@ def close_and_estimate_command(spec: Path, wave: str, *, profile: str | None, as
     Raises:
         Refusal: as `close_survey` and `estimate_survey`.
     """
-    _done(close_survey, load_survey(spec), wave, profile)
+    _done("close", close_survey, load_survey(spec), wave, profile)
     estimate_command(spec, wave, profile=profile, as_json=as_json)
 
 
@@ -253,10 +256,16 @@ def show_command(*, population: str | None, profile: str | None, as_json: bool) 
             )
 
 
-def _done(step: Callable[..., _Result], survey: SurveySpec, wave: str, profile: str | None) -> _Result:
+def _done(
+    command: str, step: Callable[..., _Result], survey: SurveySpec, wave: str, profile: str | None
+) -> _Result:
     """What a step of a wave answers; its progress is shown, and Spark starts if it asks for it."""
     places = load_profile(profile)
-    with progress(ERRORS, f"{survey.survey} {wave}", idle="nothing was left to do") as observe:
+    told = of_wave(places, survey, wave)
+    with (
+        progress(ERRORS, f"{survey.survey} {wave}", idle="nothing was left to do") as shown,
+        measured(shown, places, f"survey {command}", told) as observe,
+    ):
         return step(survey, wave, profile=places, spark=lambda: start_session(places.spark), observe=observe)
 
 

@@ -35,6 +35,19 @@ def ready(release: R, *, exists: str | os.PathLike[str] | Listed) -> R:
     return release._with("ready", {"exists": exists})
 
 
+def compared(release: R, against: str, *, max_change: Number = "0.5", plus_sigma: Number = 4) -> R:
+    """Before it is published, compare each release with an earlier one of its name.
+
+    Args:
+        release: what is said so far.
+        against: `previous`, or `same_weekday` of a release a day.
+        max_change: a share of the earlier value; beyond it, and beyond `plus_sigma`, a run warns.
+        plus_sigma: what noise explains besides, in standard deviations of the difference.
+    """
+    history = {"against": against, "max_change": max_change, "plus_sigma": plus_sigma}
+    return release._with("checks", {"history": history})
+
+
 def where(release: R, sql: str) -> R:
     """Count only rows for which a Spark SQL condition is true; a second one narrows the first."""
     narrowed = release._with("where", sql)

@@ -111,6 +111,7 @@ class Release:
     reading = choosing.reading
     period = choosing.period
     ready = choosing.ready
+    compared = choosing.compared
     where = choosing.where
     derived = choosing.derived
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from dp_spark.checks import check_artefact
 from dp_spark.errors import PublishRefused, Refusal, ReleaseHeld, SetupRefused
+from dp_spark.pipeline.comparing import History, write_history
 from dp_spark.pipeline.run import Run, Step
 from dp_spark.publish import (
     Part,
@@ -28,22 +29,30 @@ from dp_spark.release.ledger import (
 from dp_spark.release.missing import expiring_periods
 from dp_spark.release.places import release_record
 from dp_spark.release.spec import SinkSpec
-from dp_spark.report import RunResult, file_digest, release_facts, sealed_release, write_statement
+from dp_spark.report import (
+    RunResult,
+    file_digest,
+    read_warnings,
+    release_facts,
+    sealed_release,
+    write_statement,
+)
 
 
-def check(run: Run, table: pa.Table, artefact: StoredFile) -> None:
-    """Run the gates on the staged artefact; one that fails holds the release."""
+def check(run: Run, table: pa.Table, artefact: StoredFile, history: History | None) -> None:
+    """Run the gates on the staged artefact; one that fails holds the release, as does what `history` says."""
     run.observe(Step.CHECK)
     plan = with_released_groups(run.plan, table)
     failed = check_artefact(table, plan, release_id=run.release_id, period_start=run.window.start)
+    failed += () if history is None else history.blocking
     if failed:
         run.ledger.hold(run.claim, failed)
         raise ReleaseHeld(
             "release_held",
             f"release {run.release_id} is held: its staged artefact fails {'; '.join(failed)}",
             way_out=f"nothing was published and the charge stands; look at {artefact.path}, mend the "
-            "cause and run again: the checks are repeated on the same artefact; or decide, with "
-            "`dp-spark release publish-held` or `dp-spark release abandon`",
+            "cause (a missing period: run it) and run again: the checks are repeated on the same artefact; "
+            "or decide, with `dp-spark release publish-held` or `dp-spark release abandon`",
         )
 
 
@@ -83,9 +92,11 @@ def _placed(run: Run, table: pa.Table, digest: str, sink: SinkSpec) -> str:
     return target
 
 
-def seal(run: Run) -> None:
-    """Write the statement and close the release."""
+def seal(run: Run, history: History | None) -> None:
+    """Write the statement, beside it what `history` shows, and close the release."""
     run.observe(Step.STATE)
+    if history is not None:
+        write_history(run, history)
     page = _write_statement(run, release_record(run.ledger, run.claim.release_id), utc_now())
     run.observe(Step.SEAL)
     run.ledger.seal(run.claim, statement_path=str(page), statement_digest=file_digest(page))
@@ -164,4 +175,5 @@ def result_of(run: Run, table: pa.Table | None) -> RunResult:
         head=None if head is None else str(head),
         source_version=record.source_version,
         expiring=tuple(expiring_periods(run.ledger, run.plan.spec)),
+        findings=read_warnings(run.release_id, run.profile.statements),
     )

@@ -82,7 +82,7 @@ def missing_periods(
             way_out="write period: {column: COLUMN, every: day} if rows belong to days",
         )
     ledger.budget(spec.budget.population)
-    known = _by_key(each for each in ledger.releases(spec.budget.population) if _is_of(each, spec))
+    known = _by_key(each for each in ledger.releases(spec.budget.population) if is_of(each, spec))
     today = now.astimezone(ZoneInfo(spec.period.timezone)).date()
     kept = spec.input.kept_days if isinstance(spec.input, InputSpec) else None
     found, key = [], min(known, default=None)
@@ -107,7 +107,7 @@ def expiring_periods(ledger: Ledger, spec: ReleaseSpec, now: datetime | None = N
     return [period for period in found if period.is_expiring()]
 
 
-def _is_of(record: ReleaseRecord, spec: ReleaseSpec) -> bool:
+def is_of(record: ReleaseRecord, spec: ReleaseSpec) -> bool:
     """Whether it is a release of the spec's name, with a key that its periods can have."""
     if record.release_id.name != spec.release:
         return False

@@ -64,6 +64,12 @@ def period_window(period: PeriodSpec | None, key: str) -> PeriodWindow:
     return PeriodWindow(day, end, "UTC" if period is None else period.timezone)
 
 
+def period_before(period: PeriodSpec, key: str) -> str:
+    """The key of the period before that of `key`."""
+    day = _date(key, period.every)
+    return _start(day - timedelta(days=1), period.every).isoformat()
+
+
 def _date(key: str, every: Every) -> date:
     if not _KEY.fullmatch(key):
         raise _refused(key, every, "is not a date YYYY-MM-DD")

@@ -29,7 +29,7 @@ _EMBEDDED = {
 _LEDGERS = "sqlite:///PATH or postgresql+psycopg://ROLE@HOST/DATABASE"
 # What a PostgreSQL URL may say of the way to its server; nothing of it is a secret.
 _POSTGRES_OPTIONS = frozenset({"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey"})
-_KEYS = (*_EMBEDDED, "ledger_password", "connections", "retention_days", "spark")
+_KEYS = (*_EMBEDDED, "ledger_password", "connections", "retention_days", "metrics", "spark")
 _CONNECTION_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _LONGEST_RETENTION = 36_600  # days
 # Answers depend on these: dp_spark sets some itself, and knows no engine but Spark's own.
@@ -76,6 +76,7 @@ class Profile:
         connections: warehouses and catalogs, by the names that specs call them.
         retention_days: days after its seal for which the staged artefact of a release is kept; None is for
             ever.
+        metrics: the file that gets a line of JSON for each run; None for none.
         embedded: whether no profile was given and everything lies under `.dp_spark`.
     """
 
@@ -89,6 +90,7 @@ class Profile:
     ledger_password: str | None = None
     connections: Mapping[str, Connection] = field(default_factory=dict)
     retention_days: int | None = None
+    metrics: Path | None = None
 
 
 def load_profile(
@@ -304,6 +306,14 @@ def _read_directory(value: object, root: Path) -> Path:
     return Path(os.path.normpath(root / text))
 
 
+def _read_file(value: object, root: Path) -> Path:
+    text = read_text(value)
+    if "://" in text:
+        allowed = "a file of this machine or a mounted one"
+        raise wrong(text, "is a URL", allowed=allowed, way_out='write metrics = "metrics.jsonl"')
+    return Path(os.path.normpath(root / text))
+
+
 def _read_spark(value: object, root: Path) -> dict[str, str]:
     """Spark settings as text; `root` plays no part: paths in them are Spark's."""
     if not isinstance(value, dict):
@@ -354,6 +364,7 @@ _READERS: Mapping[str, Callable[[object, Path], object]] = {
     "statements": _read_directory,
     "connections": _read_connections,
     "retention_days": _read_retention,
+    "metrics": _read_file,
     "spark": _read_spark,
 }
 
@@ -388,6 +399,9 @@ staging = {json.dumps(staging)}
 
 # One page for each sealed release: what was released and how wrong it may be.
 statements = {json.dumps(statements)}
+
+# One line of JSON for each run: release, state, seconds, charge, what is left, exit code.
+# metrics = "metrics.jsonl"
 
 # Databases and catalogs that specs call `connection`; `password` says where it is, no URL holds one.
 # [connections.warehouse]

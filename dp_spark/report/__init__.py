@@ -1,5 +1,6 @@
 """The same facts about a release, or a survey, three ways: on the console, as a page, on disk."""
 
+from dp_spark.report.evidence import read_warnings, write_evidence
 from dp_spark.report.facts import Amount, ReleaseFacts, SealedRelease, release_facts
 from dp_spark.report.left_out import left_out
 from dp_spark.report.outcome import RunResult, result_json, result_text
@@ -27,6 +28,7 @@ __all__ = [
     "mark_burned",
     "print_facts",
     "print_survey",
+    "read_warnings",
     "release_facts",
     "remove_survey_statement",
     "result_json",
@@ -36,6 +38,7 @@ __all__ = [
     "survey_html",
     "survey_plan_page",
     "survey_text",
+    "write_evidence",
     "write_statement",
     "write_survey_statement",
 ]

@@ -141,6 +141,7 @@ class ReleaseFacts:
         source: where the rows are, in words: `parquet data/flights`, or the frame that a run is given.
         where: the condition that rows must meet to count, or None.
         derived: the columns that are computed from the others of a row: `NAME = SQL, else DEFAULT`.
+        history: what it is compared with before it is published, in words, or None.
         sinks: where it is published: `parquet out/flights`.
         period: how long one release covers (`day`), or None for the whole input.
         guarantee: what one release promises.
@@ -170,6 +171,7 @@ class ReleaseFacts:
     source: str
     where: str | None
     derived: tuple[str, ...]
+    history: str | None
     sinks: tuple[str, ...]
     period: str | None
     guarantee: PrivacyGuarantee
@@ -213,6 +215,7 @@ def release_facts(
         source=spec.input.named if isinstance(spec.input, InputSpec) else _FRAME,
         where=spec.where,
         derived=tuple(f"{each.name} = {each.sql}, else {each.default}" for each in spec.derive or ()),
+        history=None if spec.checks is None else spec.checks.history.in_words,
         sinks=tuple(sink.named for sink in spec.publish),
         period=None if spec.period is None else str(spec.period.every),
         guarantee=plan.guarantee,

@@ -31,6 +31,7 @@ class RunResult:
         warning: that little is left of the budget, where that is so.
         source_version: of its source, that was read; None where that has no versions.
         expiring: missing periods of the release whose raw rows may be gone within a week.
+        findings: what checks on history warn of, in words.
         head: the ledger's newest link when the run ended; kept elsewhere, it betrays a ledger put back.
     """
 
@@ -45,6 +46,7 @@ class RunResult:
     head: str | None
     source_version: str | None = None
     expiring: tuple[MissingPeriod, ...] = ()
+    findings: tuple[str, ...] = ()
 
     def to_pandas(self) -> "pd.DataFrame":
         """The released rows as a pandas frame."""
@@ -94,6 +96,7 @@ def result_json(result: RunResult) -> dict[str, object]:
         "ledger_head": result.head,
         "source_version": result.source_version,
         "expiring": [period.as_json() for period in result.expiring],
+        "findings": list(result.findings),
     }
 
 
@@ -122,4 +125,5 @@ def _words(result: RunResult) -> tuple[tuple[str, str], ...]:
         *(("published", target) for target in result.published),
         ("statement", str(result.statement)),
         *((("warning", str(result.warning)),) if result.warning is not None else ()),
+        *(("warning", each) for each in result.findings),
     )

@@ -56,6 +56,7 @@ def promise(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
         *((("rollup", rollup(facts.rollup)),) if facts.rollup else ()),
         ("account", facts.population),
         *(("published", f"to {sink}") for sink in facts.sinks),
+        *((("compared", facts.history),) if facts.history else ()),
         *_read(facts),
     )
 

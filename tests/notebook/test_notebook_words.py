@@ -34,6 +34,7 @@ queries:
 noise: {subbotin: 1.5}
 budget: {population: town_people}
 publish: [{sink: parquet, path: out/visits}]
+checks: {history: {against: previous, max_change: 0.3, plus_sigma: 5}}
 """
 
 
@@ -42,6 +43,7 @@ def whole() -> Release:
         Release.named("visits")
         .reading(csv="data/visits")
         .period("at", every="week", timezone="Europe/Berlin")
+        .compared("previous", max_change="0.3", plus_sigma=5)
         .where("euros IS NOT NULL")
         .derived("hour", "string(hour(at))", default="none")
         .of_units("household", "person", per="day")

@@ -31,6 +31,7 @@ SCHEMA = {
     "source": None,
     "where": None,
     "derived": [],
+    "history": None,
     "sinks": [None],
     "period": None,
     "guarantee": SPENDING,
@@ -126,6 +127,7 @@ SCHEMA = {
         "reserved_at": None,
         "sealed_at": None,
         "dp_spark_version": None,
+        "source_version": None,
     },
 }
 

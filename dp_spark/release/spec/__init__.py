@@ -3,6 +3,7 @@
 from dp_spark.guarantee import Every
 from dp_spark.release.spec.binned import MAX_RANKS, BinnedQuerySpec, DistinctQuerySpec
 from dp_spark.release.spec.canonical import canonical_document
+from dp_spark.release.spec.checks import Against, ChecksSpec, HistorySpec
 from dp_spark.release.spec.columns import (
     GROUPING_COLUMN,
     METRIC_COLUMN,
@@ -59,12 +60,14 @@ __all__ = [
     "PERIOD_COLUMN",
     "RELEASE_COLUMN",
     "REVISION_COLUMN",
+    "Against",
     "AsOf",
     "Axis",
     "BinnedQuerySpec",
     "BoundsSpec",
     "BudgetSpec",
     "Categories",
+    "ChecksSpec",
     "Clamp",
     "ColumnQuerySpec",
     "CountingQuerySpec",
@@ -77,6 +80,7 @@ __all__ = [
     "FrameInput",
     "GroupWeight",
     "GroupsSpec",
+    "HistorySpec",
     "InputFormat",
     "InputSpec",
     "Missing",

@@ -10,6 +10,7 @@ from dp_spark.guarantee import Every, Neighbours, PrivacyGuarantee
 from dp_spark.release.problems import Problem, Wrong, shown, wrong
 from dp_spark.release.reading import read_list, word_of
 from dp_spark.release.spec.canonical import canonical_json, digest
+from dp_spark.release.spec.checks import ChecksSpec, history_problems
 from dp_spark.release.spec.columns import column_problems, long_problems
 from dp_spark.release.spec.expressions import Condition, DerivedColumn, derive_problems, read_derive
 from dp_spark.release.spec.groups import GroupsSpec, group_problems
@@ -113,6 +114,7 @@ class ReleaseSpec(Part, frozen=True):
     publish: Annotated[tuple[SinkSpec, ...], BeforeValidator(read_list)] = Field(
         examples=["[{sink: parquet, path: out/flights_by_origin}]"]
     )
+    checks: ChecksSpec | None = None
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -134,6 +136,7 @@ class ReleaseSpec(Part, frozen=True):
             *_clamp_problems(self),
             *_horizon_problems(self),
             *path_problems(self.input, self.publish),
+            *history_problems(self.checks, self.period.every if self.period else None),
         ]
         if problems:
             raise Wrong(*problems)
