@@ -121,7 +121,16 @@ def reason_of(failure: Exception) -> str:
     state = getattr(original, "sqlstate", None)
     if state:
         return f"{_REASONS.get(state, 'the database refused a statement')} (SQLSTATE {state})"
-    return f"there is no answer ({type(original).__name__})"
+    name = type(original).__name__
+    if _is_silence(original):
+        return f"there is no answer ({name})"
+    return f"the database or its driver failed ({name})"
+
+
+def _is_silence(original: Exception) -> bool:
+    """Whether psycopg lost the server, or never had it; other drivers do not tell this from a refusal."""
+    driver, _, _ = type(original).__module__.partition(".")
+    return driver == "psycopg" and getattr(original, "sqlstate", None) is None
 
 
 def _unreachable(name: str, why: str) -> SetupRefused:

@@ -14,6 +14,7 @@ import duckdb
 import psycopg
 import pyarrow as pa
 import pytest
+import sqlalchemy as sa
 from postgres_server import Server
 from publishers import DAY, GROUPS, SCHEMA, artefact, release_of
 from sql_sinks import Database, edition, with_column
@@ -23,6 +24,7 @@ from dp_spark.publish import Part, Reach, open_sink, sql, sql_rows
 from dp_spark.publish import duckdb as duckdb_sink
 from dp_spark.release.profile import Connection
 from dp_spark.release.spec import SinkSpec
+from dp_spark.release.warehouse import reason_of
 
 SECRET = "hunter2-s3cr3t"
 
@@ -190,6 +192,14 @@ def test_a_retyped_column_is_refused_before_and_after_the_charge(database, retyp
         with pytest.raises(PublishRefused, match="a column flights of type int64") as refused:
             step()
         assert refused.value.code == "column_retyped"
+
+
+@pytest.mark.parametrize("kind", ["varchar(3)", "char(30)", "mood"])
+def test_a_text_that_would_be_cut_or_refused_is_retyped(on_postgres, kind):
+    on_postgres.query("CREATE TYPE mood AS ENUM ('good', 'bad')")
+    on_postgres.query(THEIRS.replace("origin varchar", f"origin {kind}"))
+    on_postgres.query(OWNED)
+    assert refused(on_postgres).startswith("column_retyped: sql warehouse/flights has a column origin")
 
 
 def test_comments_follow_the_edition(database):
@@ -408,6 +418,19 @@ def test_a_database_in_memory_is_refused(url):
     with pytest.raises(SetupRefused, match="in memory") as caught:
         opened(Connection(url))
     assert caught.value.code == "connection_keeps_nothing"
+
+
+def test_a_database_that_could_never_take_the_table_is_refused_before_it_is_reached(tmp_path):
+    with pytest.raises(SetupRefused, match="'warehouse' is sqlite") as caught:
+        opened(Connection(f"sqlite:///{tmp_path}/w.db"))
+    assert caught.value.code == "database_not_served"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refusal_without_a_state_is_not_called_silence():
+    assert reason_of(sa.exc.CompileError("poison")) == "the database or its driver failed (CompileError)"
+    lost = sa.exc.OperationalError("poison", None, psycopg.OperationalError("poison"))
+    assert reason_of(lost) == "there is no answer (OperationalError)"
 
 
 @pytest.mark.parametrize(
