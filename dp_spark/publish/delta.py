@@ -37,6 +37,21 @@ PART_LABEL = "dp_spark.part"
 _PAUSES = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 # deltalake 1.6 takes paths for URLs half-way: escapes are decoded, and it aborts on brackets.
 _UNREAD = re.compile(r"[%\\\[\]^|\x00-\x1f\x7f]")
+# Of a table with writer version 7; deltalake 1.6 commits to no table with another one.
+_WRITTEN = frozenset(
+    (
+        "appendOnly",
+        "changeDataFeed",
+        "checkConstraints",
+        "columnMapping",
+        "deletionVectors",
+        "generatedColumns",
+        "invariants",
+        "timestampNtz",
+        "v2Checkpoint",
+    )
+)
+_ALL_OF_FIVE = 5  # the newest version of those before features whose every feature it writes
 _ALONE = CommitProperties(max_commit_retries=0)
 
 
@@ -121,11 +136,28 @@ class DeltaSink:
     def _is_placed(
         self, table: DeltaTable, part: Part, release_id: str, digest: str | None, schema: pa.Schema
     ) -> bool:
+        self._require_writable(table)
         change_of(_columns(table), schema, at=self.root)
         at = f"{_named(part)} of {self.root}"
         if part.column not in _columns(table).names:
             raise occupied(at, f"rows without a column {part.column}")
         return is_placed(_standing(table, part, release_id, digest), release_id, digest, at=at)
+
+    def _require_writable(self, table: DeltaTable) -> None:
+        protocol, why = table.protocol(), ""
+        unwritten = sorted(set(protocol.writer_features or ()) - _WRITTEN)
+        if unwritten:
+            why = f"it has the features {', '.join(unwritten)}, which delta-rs does not write"
+        elif protocol.min_writer_version > _ALL_OF_FIVE and protocol.writer_features is None:
+            why = f"its writer version is {protocol.min_writer_version}, which delta-rs does not write"
+        elif table.metadata().configuration.get("delta.appendOnly", "").lower() == "true":
+            why = "delta.appendOnly is true, and a revision replaces rows"
+        if why:
+            raise PublishRefused(
+                "table_not_writable",
+                f"the sink delta {self.root} cannot write its table: {why}",
+                way_out="publish to a table of its own, which the first release makes",
+            )
 
     def _unreachable(self, why: str) -> Refusal:
         return unreachable(f"delta {self.root}", why)
@@ -193,7 +225,7 @@ def _created(root: str, edition: Edition) -> bool:
 
 def _replaced(table: DeltaTable, edition: Edition) -> bool:
     """Whether the edition took the place of its part; not, if somebody else committed since `table`."""
-    columns = _columns(table)
+    columns, version = _columns(table), table.version()
     change = change_of(columns, edition.table.schema, at=table.table_uri)
     try:
         for name in change.missing:
@@ -210,6 +242,9 @@ def _replaced(table: DeltaTable, edition: Edition) -> bool:
             commit_properties=_commit(edition),
         )
     except CommitFailedError:
+        newest = _opened(table.table_uri)
+        if newest is not None and newest.version() == version:  # nobody came between: it is refused as such
+            raise
         return False
     return True
 

@@ -15,11 +15,12 @@ from duckdb import DuckDBPyConnection
 from dp_spark.publish.duckdb_tables import Tables, prepare, replace_rows, standing_of
 from dp_spark.publish.durable import make_directories, sync_directory
 from dp_spark.publish.release_rows import require_names
-from dp_spark.publish.sink import Edition, Part, is_edition, is_placed, unreachable
+from dp_spark.publish.sink import Edition, Part, is_edition, is_placed, refusing, unreachable
 
 WAIT_SECONDS = 30  # for another process to close the file
 _PAUSE_SECONDS = 0.1
 _OPEN_ELSEWHERE = ("Could not set lock on file", "with a different configuration")
+_NO_DATABASE = "not a valid DuckDB database"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,11 @@ class DuckDbSink:
         """As `Sink`; a file that cannot be opened is no reason to refuse."""
         tables = self._tables(part, schema)
         try:
-            if not self.file.exists():
-                return
-            with self._opened(read_only=True) as connection:
+            with self._opened(read_only=True) if self.file.exists() else self._tried() as connection:
                 labels = standing_of(connection, tables, at=self.name).labels
-        except (duckdb.Error, OSError):
+        except (duckdb.Error, OSError) as failure:
+            if isinstance(failure, duckdb.ProgrammingError) or _NO_DATABASE in str(failure):
+                raise refusing(self.name, _reason(failure)) from None
             return
         is_placed(labels, release_id, None, at=self._at(part))
 
@@ -95,6 +96,15 @@ class DuckDbSink:
         with closing(opened):
             yield opened
 
+    @contextmanager
+    def _tried(self) -> Iterator[DuckDBPyConnection]:
+        """An empty database of the file's name, with the options, in the stead of one to be made."""
+        with closing(duckdb.connect(":memory:", config=dict(self.options))) as opened:
+            name = self.file.stem.replace('"', '""')
+            opened.execute(f"ATTACH ':memory:' AS \"{name}\"")
+            opened.execute(f'USE "{name}"')
+            yield opened
+
     def _tables(self, part: Part, schema: pa.Schema) -> "Tables":
         require_names(self.name, self.table.rpartition(".")[2], schema, sys.maxsize)
         return Tables(self.table, part, schema)
@@ -138,4 +148,6 @@ def _is_open_elsewhere(failure: Exception) -> bool:
 def _reason(failure: Exception) -> str:
     if _is_open_elsewhere(failure):
         return f"another process kept the file open for {WAIT_SECONDS} s"
+    if _NO_DATABASE in str(failure):
+        return f"the file is no database of DuckDB ({type(failure).__name__})"
     return f"DuckDB refused ({type(failure).__name__})"

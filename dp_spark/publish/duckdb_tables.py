@@ -1,5 +1,6 @@
 """The tables of one published table in a DuckDB file: what stands there, how they are changed and filled."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +20,9 @@ from dp_spark.publish.release_rows import (
     releases_row,
     releases_schema,
 )
-from dp_spark.publish.sink import Edition, Part, occupied
+from dp_spark.publish.sink import Edition, Part, occupied, refusing
 from dp_spark.publish.sql_types import comment_of
 
-_GIVEN = "dp_spark_edition"
 _TYPES: dict[pa.DataType, str] = {
     pa.date32(): "DATE",
     pa.string(): "VARCHAR",
@@ -88,6 +88,7 @@ def standing_of(connection: DuckDBPyConnection, tables: Tables, *, at: str) -> S
     Raises:
         PublishRefused: a column is of another type there, or one of the names is that of something else.
     """
+    _require_schema(connection, tables, at)
     rows, comment = _columns(connection, tables, "", is_view=False, at=at)
     releases, _ = _columns(connection, tables, RELEASES, is_view=False, at=at)
     latest, _ = _columns(connection, tables, LATEST, is_view=True, at=at)
@@ -106,6 +107,21 @@ def standing_of(connection: DuckDBPyConnection, tables: Tables, *, at: str) -> S
         row = _first(connection, told, tables.value)
     latest_names = None if latest is None else list(latest)
     return Standing(rows, comment, change, releases is not None, latest_names, labels_of(row, n_rows))
+
+
+def _require_schema(connection: DuckDBPyConnection, tables: Tables, at: str) -> None:
+    """Refuse a table in a schema that the file has not; before that may stand the file's name."""
+    *places, _ = tables.table.split(".")
+    *databases, schema = places or ["main"]
+    query = (
+        "SELECT current_database(), list(lower(schema_name)) FROM duckdb_schemas() "
+        "WHERE database_name = current_database()"
+    )
+    name, schemas = _first(connection, query)
+    if [each.lower() for each in databases] not in ([], [name.lower()]):
+        raise refusing(at, f"there is no database {'.'.join(databases)!r} in the file")
+    if schema.lower() not in schemas:
+        raise refusing(at, f"there is no schema {schema!r}")
 
 
 def _columns(
@@ -149,9 +165,10 @@ def replace_rows(connection: DuckDBPyConnection, tables: Tables, edition: Editio
         delete = f"DELETE FROM {tables.quoted(suffix)} WHERE {tables.is_mine}"  # noqa: S608
         connection.execute(delete, [tables.value])
     names = ", ".join(map(_quoted, edition.table.column_names))
-    connection.register(_GIVEN, edition.table)
-    connection.execute(f"INSERT INTO {tables.quoted()} ({names}) SELECT {names} FROM {_GIVEN}")  # noqa: S608
-    connection.unregister(_GIVEN)
+    given = f"dp_spark_{os.urandom(8).hex()}"  # a table of the same name would be hidden, or hide it
+    connection.register(given, edition.table)
+    connection.execute(f"INSERT INTO {tables.quoted()} ({names}) SELECT {names} FROM {given}")  # noqa: S608
+    connection.unregister(given)
     row = releases_row(edition)
     names, marks = ", ".join(map(_quoted, row)), ", ".join("?" * len(row))
     into = f"INSERT INTO {tables.quoted(RELEASES)} ({names}, {PUBLISHED_AT}) "

@@ -24,6 +24,7 @@ from dp_spark.publish.sink import (
     Part,
     is_edition,
     is_placed,
+    refusing,
     unreachable,
 )
 from dp_spark.release.connecting import scheme_of
@@ -52,6 +53,8 @@ class ParquetSink:
     def require_free(self, part: Part, release_id: str, schema: pa.Schema) -> None:
         """As `Sink`."""
         home = local_root(self.root)
+        if home.is_file():
+            raise refusing(f"parquet {home}", "its directory is a file")
         with suppress(OSError):  # to be mended before it is published
             target = _within(home, part)
             if not is_placed(_standing(target), release_id, None, at=str(target)):

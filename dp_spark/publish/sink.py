@@ -93,7 +93,8 @@ class Sink(Protocol):
         """Check, before anything is charged, that the part is free or holds this release in this revision or
         an earlier one, and that the table takes these columns.
 
-        A sink that cannot be reached now is no reason to refuse: its copy is delayed.
+        A sink that cannot be reached now is no reason to refuse: its copy is delayed. One that answers
+        that it would not take the copy is.
 
         Raises:
             PublishRefused: the part holds something else, or a column is of another type than there.
@@ -169,6 +170,16 @@ def occupied(at: str, holds: str) -> PublishRefused:
         way_out="a release or survey of another name needs a table of its own. If the ledger was restored "
         "from a backup, leave what is there: it was charged, and a second one would show other noise. Else "
         "move it away and run it again",
+    )
+
+
+def refusing(sink: str, why: str) -> PublishRefused:
+    """The refusal of a sink that answers, and would not take a copy as things are."""
+    return PublishRefused(
+        "sink_refuses",
+        f"sink {sink} would not take the copy: {why}",
+        way_out="mend the sink, its connection or its table's name; what is charged for stays staged, "
+        "and `dp-spark publish` with the same key finishes it",
     )
 
 

@@ -18,6 +18,8 @@ from dp_spark.release.profile import Connection
 from dp_spark.release.spec import SinkKind, SinkSpec
 from dp_spark.release.warehouse import engine_of
 
+_UNSERVED = ("sqlite",)  # it has no CREATE OR REPLACE VIEW, and no dates
+
 SparkTable: TypeAlias = Callable[[str], CatalogTable]
 
 
@@ -74,6 +76,12 @@ def _database_table(spec: SinkSpec, reach: Reach) -> Sink:
     assert spec.table is not None
     connection = reach.connection(spec.connection)
     url = sa.make_url(connection.url)
+    if url.get_backend_name() in _UNSERVED:
+        raise SetupRefused(
+            "database_not_served",
+            f"connection {spec.connection!r} is {url.get_backend_name()}, which lacks what the sink needs",
+            way_out="publish to PostgreSQL or DuckDB: docs/databases.md says which databases are served",
+        )
     if url.get_backend_name() != "duckdb":
         return SqlSink(spec.named, spec.table, engine_of(spec.connection, connection))
     if url.database in (None, "", ":memory:"):

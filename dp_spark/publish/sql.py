@@ -9,10 +9,10 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from dp_spark.publish.release_rows import PUBLISHED_AT, releases_row, require_names
-from dp_spark.publish.sink import Edition, Part, is_edition, is_placed, unreachable
+from dp_spark.publish.sink import Edition, Part, is_edition, is_placed, refusing, unreachable
 from dp_spark.publish.sql_rows import insert_rows, require_no_nul
 from dp_spark.publish.sql_tables import Standing, Tables, prepare, standing_labels, standing_of, tables_of
-from dp_spark.release.warehouse import failures_of, is_postgres, reason_of, transaction
+from dp_spark.release.warehouse import failures_of, is_postgres, is_refused, reason_of, transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,9 @@ class SqlSink:
             with transaction(self.engine) as connection:
                 standing = standing_of(connection, tables, at=self.name)
                 labels = standing_labels(connection, tables, standing)
-        except failures_of(self.engine):
+        except failures_of(self.engine) as failure:
+            if is_refused(failure):
+                raise refusing(self.name, reason_of(failure)) from None
             return
         is_placed(labels, release_id, None, at=at)
 

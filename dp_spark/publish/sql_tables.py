@@ -19,7 +19,7 @@ from dp_spark.publish.release_rows import (
     labels_of,
     releases_schema,
 )
-from dp_spark.publish.sink import Part, occupied
+from dp_spark.publish.sink import Part, occupied, refusing
 from dp_spark.publish.sql_types import arrow_type, sql_column
 
 
@@ -92,10 +92,17 @@ def standing_of(connection: sa.Connection, tables: Tables, *, at: str) -> Standi
     """
     inspector = sa.inspect(connection)
     namespace, views = tables.rows.schema, set(inspector.get_view_names(tables.rows.schema))
+    stored = set[str]()
+    if connection.dialect.name == "postgresql":
+        stored.update(inspector.get_materialized_view_names(namespace))
+        if namespace is not None and not inspector.has_schema(namespace):
+            raise refusing(at, f"there is no schema {namespace!r}")
 
     def columns(name: str, is_view: bool) -> dict[str, Any] | None:
         if not inspector.has_table(name, namespace):
             return None
+        if name in stored:
+            raise occupied(f"{at}: {name}", "a materialized view")
         if (name in views) != is_view:
             raise occupied(f"{at}: {name}", "a table" if is_view else "a view")
         return {column["name"]: column for column in inspector.get_columns(name, namespace)}

@@ -1,5 +1,6 @@
 """Types of columns: those that a database gets for the types of Arrow, and what Arrow calls those it has."""
 
+import sys
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,8 @@ _KINDS: tuple[tuple[type[sa.types.TypeEngine[Any]], pa.DataType], ...] = (
     (sa.String, pa.string()),
 )
 _WHOLE_NUMBERS = {"snowflake": (38, 0)}  # all that such a database has for them, whatever they were made as
+
+_TEXTS = {"snowflake": 2**24, "redshift": 256}  # how long TEXT is where it has a length
 
 
 def sql_type(kind: pa.DataType) -> sa.types.TypeEngine[Any]:
@@ -60,11 +63,19 @@ def arrow_type(
     if wanted is not None and _is_same(found, wanted, dialect):
         return wanted
     for kind, arrow in _KINDS:
-        if isinstance(found, kind):
+        if isinstance(found, kind) and not _is_bounded(found, dialect):
             return arrow
     if isinstance(found, sa.Numeric) and found.precision is not None and 1 <= found.precision <= 38:
         return pa.decimal128(found.precision, found.scale or 0)
     return pa.opaque(pa.binary(), type(found).__name__, dialect.name)
+
+
+def _is_bounded(found: sa.types.TypeEngine[Any], dialect: sa.Dialect) -> bool:
+    """Whether a text is refused, cut or filled up there: of a length, of given words, a CHAR."""
+    if isinstance(found, sa.Enum | sa.CHAR | sa.NCHAR):
+        return True
+    longest = _TEXTS.get(dialect.name, sys.maxsize)
+    return isinstance(found, sa.String) and found.length is not None and found.length < longest
 
 
 def _is_same(found: sa.types.TypeEngine[Any], wanted: pa.DataType, dialect: sa.Dialect) -> bool:

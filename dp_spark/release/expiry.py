@@ -7,6 +7,7 @@ beside them under their own names, are ever deleted; nothing of what is not seal
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -38,7 +39,7 @@ def disused(ledger: Ledger, profile: Profile, now: datetime) -> list[Disused]:
     """The files that may go at `now`, by the profile's retention; nothing is deleted."""
     found: list[Disused] = []
     for whose, sealed_at, staged in _sealed(ledger):
-        keep = {Path(each.path) for each in staged}
+        keep = {Path(os.path.realpath(each.path)) for each in staged}
         is_over = profile.retention_days is not None and (
             sealed_at + timedelta(days=profile.retention_days) <= now
         )
@@ -53,8 +54,9 @@ def disused(ledger: Ledger, profile: Profile, now: datetime) -> list[Disused]:
 def delete(files: Iterable[Disused]) -> None:
     """Delete them unread, and the directories that are empty then; what is gone already is no matter."""
     for each in files:
-        each.path.unlink(missing_ok=True)
-        if not any(os.scandir(each.path.parent)):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            each.path.unlink()
+        with suppress(OSError):  # it holds something, or somebody else was faster
             each.path.parent.rmdir()
 
 
@@ -72,10 +74,13 @@ def _sealed(ledger: Ledger) -> Iterator[tuple[str, datetime, list[StoredFile]]]:
 
 
 def _files_beside(staged: Iterable[StoredFile], zone: Path) -> list[Path]:
-    """Regular files with the names of staged tables, in the directories of these and within the zone."""
-    homes = {Path(each.path).parent for each in staged}
+    """Regular files with the names of staged tables, in the directories of these and within the zone.
+
+    Their paths are real ones: a zone may be recorded through a link.
+    """
+    homes = {Path(os.path.realpath(each.path)).parent for each in staged}
     real = os.path.realpath(zone)
-    own = (home for home in homes if home.is_dir() and Path(os.path.realpath(home)).is_relative_to(real))
+    own = (home for home in homes if home.is_dir() and home.is_relative_to(real))
     return sorted(
         Path(entry.path)
         for home in own

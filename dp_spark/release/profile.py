@@ -40,8 +40,14 @@ _PINNED = (
 )
 _ENGINES = ("spark.plugins", "spark.sql.extensions")
 _SECRET = re.compile(
-    r"secret|password|passwd|passphrase|token|credential|(access|private|api)[._-]?key", re.IGNORECASE
+    r"secret|passw(or)?d|pwd|passphrase|passcode|token|credential|authorization|connection[._-]?string"
+    r"|odbc[._-]?connect|(access|account|private|api)[._-]?key|(?<![a-z])(sas|sig)(?![a-z])",
+    re.IGNORECASE,
 )
+# What a value assigns to a name, as in queries, connection strings and Java's -D.
+_ASSIGNED = re.compile(r"(?:^|[?&;,\s])([^=?&;,\s]+)\s*=")
+# Azure's containers stand where other URLs have a role, or a key.
+_USERINFO = re.compile(r"://[^?#\s]*:[^?#\s]*@|(?<!abfs)(?<!abfss)(?<!wasb)(?<!wasbs)://[^/?#\s]*@")
 FILES = ("sqlite", "duckdb")  # databases that are a file
 _LINE = re.compile(r"\(at line [0-9]+")
 
@@ -250,7 +256,8 @@ def _read_connection(written: object) -> Connection:
 def _connection_url(value: object, root: Path) -> str:
     """The URL; a file's path in it becomes absolute."""
     parsed = _parsed_url(value, "postgresql+psycopg://ROLE@HOST/DATABASE")
-    if parsed.password is not None or _SECRET.search(" ".join(parsed.query)):
+    query = parsed.normalized_query.items()
+    if parsed.password is not None or any(_may_tell(key, each) for key, told in query for each in told):
         way_out = "write password = file:PATH, env:NAME or command:PROGRAM, and replace the password"
         raise Wrong(Problem("holds a password (value not shown)", way_out))
     if parsed.get_backend_name() not in FILES:
@@ -273,11 +280,19 @@ def _parsed_url(value: object, example: str) -> sa.URL:
         raise Wrong(Problem("cannot be read (value not shown)", f"write {example}", example)) from None
 
 
+def _may_tell(name: str, value: object) -> bool:
+    """Whether a setting may hold a secret: by its name, or by names and URLs in its value."""
+    if isinstance(value, bool):
+        return False
+    names = [name, *_ASSIGNED.findall(str(value))]
+    return any(map(_SECRET.search, names)) or _USERINFO.search(str(value)) is not None
+
+
 def _read_options(value: object, root: Path) -> Mapping[str, str]:
     """Options as text; `root` plays no part."""
     if not isinstance(value, dict) or not all(isinstance(each, str | int) for each in value.values()):
         raise Wrong(Problem("is no table of texts", 'write options = {warehouse = "..."}'))
-    if secret := [key for key in value if _SECRET.search(key)]:
+    if secret := [key for key, each in value.items() if _may_tell(key, each)]:
         way_out = "leave it to `password`, or to the environment of the driver"
         raise Wrong(Problem(f"option {shown(secret[0])} may hold a secret (value not shown)", way_out))
     texts = {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
@@ -333,7 +348,7 @@ def _read_setting(setting: object) -> str:
     if key.casefold() in _ENGINES:
         why = "is not allowed: another engine may bound or add differently from Spark's own"
         raise Wrong(Problem(why, "remove it; run private releases on Spark's own operators"))
-    if _SECRET.search(key):
+    if _may_tell(key, value):
         way_out = "leave it to spark-defaults.conf, a credentials provider or the environment"
         raise Wrong(Problem("may hold a secret (value not shown)", way_out))
     if isinstance(value, bool):

@@ -40,6 +40,8 @@ _REASONS = {
     "57014": f"a statement took {STATEMENT_MINUTES} minutes",
 }
 
+_WRONG = ("28000", "28P01", "3D000", "3F000", "42501")  # what waiting does not mend
+
 
 def engine_of(name: str, connection: Connection) -> sa.Engine:
     """An engine that opens a connection for each transaction; nothing is reached, no password is read yet.
@@ -121,7 +123,22 @@ def reason_of(failure: Exception) -> str:
     state = getattr(original, "sqlstate", None)
     if state:
         return f"{_REASONS.get(state, 'the database refused a statement')} (SQLSTATE {state})"
-    return f"there is no answer ({type(original).__name__})"
+    name = type(original).__name__
+    if _is_silence(original):
+        return f"there is no answer ({name})"
+    return f"the database or its driver failed ({name})"
+
+
+def is_refused(failure: Exception) -> bool:
+    """Whether a database answered that it is the wrong one, or that the role may not do this."""
+    original = getattr(failure, "orig", None) or failure
+    return getattr(original, "sqlstate", None) in _WRONG
+
+
+def _is_silence(original: Exception) -> bool:
+    """Whether psycopg lost the server, or never had it; other drivers do not tell this from a refusal."""
+    driver, _, _ = type(original).__module__.partition(".")
+    return driver == "psycopg" and getattr(original, "sqlstate", None) is None
 
 
 def _unreachable(name: str, why: str) -> SetupRefused:

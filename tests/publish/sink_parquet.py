@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from sink_worlds import Boundary, die_in, file_instead
+from sink_worlds import Boundary, die_in, loop_instead
 
 from dp_spark.publish import Part, Reach, Sink, open_sink, parquet
 from dp_spark.release.spec import SinkSpec
@@ -72,7 +72,7 @@ class ParquetWorld:
         )
 
     def down(self) -> AbstractContextManager[None]:
-        return file_instead(self.root)
+        return loop_instead(self.root)
 
     def die_at(self, boundary: str) -> None:
         if boundary == "before tidying":

@@ -239,5 +239,20 @@ def file_instead(path: Path, *, as_directory: bool = False) -> Iterator[None]:
             away.rename(path)
 
 
+@contextmanager
+def loop_instead(path: Path) -> Iterator[None]:
+    """A link that leads to itself stands at `path` meanwhile: nobody can tell what is there."""
+    away = path.with_name(f"{path.name}.away")
+    if path.exists():
+        path.rename(away)
+    path.symlink_to(path)
+    try:
+        yield
+    finally:
+        path.unlink()
+        if away.exists():
+            away.rename(path)
+
+
 def days(count: int) -> list[date]:
     return [DAY + timedelta(each) for each in range(count)]

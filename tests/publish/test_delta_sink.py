@@ -1,10 +1,12 @@
 """What only the Delta sink has: a log that is cleaned up, files that are rewritten, object stores."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
 from sink_delta import DeltaWorld
 from sink_worlds import COUNTS, DAY, EVERY_TYPE, days, edition, publish, require_free, rows_of
 
@@ -113,6 +115,56 @@ def test_a_table_without_the_column_of_the_part_is_refused(world):
     write_deltalake(world.root, edition().table.drop_columns(["period_start"]))
     with pytest.raises(PublishRefused, match="without a column period_start"):
         require_free(world, edition())
+
+
+def require_features(root: Path, *features: str, writer_version: int = 7) -> None:
+    """Make the table one that asks this of whoever writes it."""
+    protocol = {"minReaderVersion": 1, "minWriterVersion": writer_version}
+    with_features = protocol | ({"writerFeatures": features} if features else {})
+    version = DeltaTable(root).version() + 1
+    commit = root / "_delta_log" / f"{version:020}.json"
+    commit.write_text(json.dumps({"protocol": with_features}))
+
+
+@pytest.mark.parametrize("feature", ["rowTracking", "icebergCompatV2", "identityColumns", "clustering"])
+def test_a_table_that_delta_rs_cannot_write_is_refused_before_and_after_the_charge(world, feature):
+    publish(world, edition())
+    require_features(world.root, "appendOnly", feature, "domainMetadata")
+    for step in (require_free, publish):
+        with pytest.raises(PublishRefused, match=feature) as refusal:
+            step(world, edition(days(2)[1]))
+        assert refusal.value.code == "table_not_writable"
+
+
+def test_a_writer_version_or_rows_that_may_not_be_replaced_are_refused_before_the_charge(world):
+    publish(world, edition())
+    require_features(world.root, "appendOnly", "checkConstraints", "generatedColumns")
+    require_free(world, edition(days(2)[1]))
+    DeltaTable(world.root).alter.set_table_properties({"delta.appendOnly": "true"})
+    with pytest.raises(PublishRefused, match=r"delta\.appendOnly"):
+        require_free(world, edition(days(2)[1]))
+
+
+def test_an_old_writer_version_is_named(world):
+    publish(world, edition())
+    require_features(world.root, writer_version=6)
+    with pytest.raises(PublishRefused, match="writer version is 6"):
+        require_free(world, edition(days(2)[1]))
+
+
+def test_a_commit_that_fails_though_nobody_came_between_is_not_tried_again(world, monkeypatch):
+    import deltalake
+
+    def refusing(*_arguments, **_named):
+        calls.append(1)
+        raise CommitFailedError("poison")
+
+    calls: list[int] = []
+    publish(world, edition())
+    monkeypatch.setattr(deltalake, "write_deltalake", refusing)
+    with pytest.raises(PublishRefused, match=r"written: CommitFailedError\n") as refusal:
+        publish(world, edition(days(2)[1]))
+    assert (refusal.value.code, len(calls)) == ("sink_unreachable", 1)
 
 
 @pytest.mark.parametrize("name", ["a b", "hash#", "why?", "é", "quote'", "{a}"])

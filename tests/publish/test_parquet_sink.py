@@ -501,3 +501,11 @@ def test_a_sink_says_whether_it_holds_an_artefact(tmp_path):
     assert sink.holds(part, release, digest)
     assert not sink.holds(part, release, "another")
     assert not sink.holds(part, "nyc_planes/flights/2013-01-05/1", digest)
+
+
+def test_a_root_that_is_a_file_is_refused_before_the_charge(tmp_path):
+    (tmp_path / "out").touch()
+    sink = ParquetSink(tmp_path / "out")
+    with pytest.raises(PublishRefused, match="its directory is a file") as refusal:
+        sink.require_free(Part.of_period(DAY), release_of(DAY), artefact().schema)
+    assert refusal.value.code == "sink_refuses"

@@ -14,6 +14,7 @@ import duckdb
 import psycopg
 import pyarrow as pa
 import pytest
+import sqlalchemy as sa
 from postgres_server import Server
 from publishers import DAY, GROUPS, SCHEMA, artefact, release_of
 from sql_sinks import Database, edition, with_column
@@ -23,6 +24,7 @@ from dp_spark.publish import Part, Reach, open_sink, sql, sql_rows
 from dp_spark.publish import duckdb as duckdb_sink
 from dp_spark.release.profile import Connection
 from dp_spark.release.spec import SinkSpec
+from dp_spark.release.warehouse import reason_of
 
 SECRET = "hunter2-s3cr3t"
 
@@ -192,6 +194,14 @@ def test_a_retyped_column_is_refused_before_and_after_the_charge(database, retyp
         assert refused.value.code == "column_retyped"
 
 
+@pytest.mark.parametrize("kind", ["varchar(3)", "char(30)", "mood"])
+def test_a_text_that_would_be_cut_or_refused_is_retyped(on_postgres, kind):
+    on_postgres.query("CREATE TYPE mood AS ENUM ('good', 'bad')")
+    on_postgres.query(THEIRS.replace("origin varchar", f"origin {kind}"))
+    on_postgres.query(OWNED)
+    assert refused(on_postgres).startswith("column_retyped: sql warehouse/flights has a column origin")
+
+
 def test_comments_follow_the_edition(database):
     database.sink().publish(edition())
     database.sink().publish(replace(edition(DAY + timedelta(1)), comment="other"))
@@ -279,12 +289,18 @@ def test_a_schema_is_named_before_a_dot(database):
     database.sink("Public2.Flights").publish(edition())
 
 
-def test_a_schema_that_is_not_there_delays_the_copy(database):
-    sink = database.sink("nowhere.flights")
-    sink.require_free(edition().part, edition().release_id, SCHEMA)
-    with pytest.raises(PublishRefused) as caught:
-        sink.publish(edition())
-    assert caught.value.code == "sink_unreachable"
+@pytest.mark.parametrize("table", ["nowhere.flights", "elsewhere.main.flights"])
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_schema_that_is_not_there_is_refused_before_the_charge(database, table, is_made):
+    if is_made:
+        database.sink().publish(edition())
+    assert refused(database, table).startswith("sink_refuses")
+
+
+@pytest.mark.parametrize("name", ["flights", "flights_releases", "flights_latest"])
+def test_a_materialized_view_is_refused(on_postgres, name):
+    on_postgres.query(f"CREATE MATERIALIZED VIEW {name} AS SELECT 1 AS a")
+    assert f"{name} holds a materialized view" in refused(on_postgres)
 
 
 # --- PostgreSQL alone ---------------------------------------------------------------------------------------
@@ -347,6 +363,11 @@ def test_a_role_without_rights_is_told_so_and_nothing_is_left(postgres, on_postg
     sink = opened(Connection(postgres.url(name, "stranger")))
     with pytest.raises(PublishRefused, match=r"its role may not do this \(SQLSTATE 42501\)"):
         sink.publish(edition())
+    on_postgres.sink().publish(edition())
+    with pytest.raises(PublishRefused, match=r"its role may not do this \(SQLSTATE 42501\)") as caught:
+        sink.require_free(edition().part, edition().release_id, SCHEMA)
+    assert caught.value.code == "sink_refuses"
+    on_postgres.query("DROP TABLE flights, flights_releases CASCADE")
     assert on_postgres.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'") == []
 
 
@@ -392,12 +413,40 @@ def test_a_file_that_another_process_keeps_open_is_waited_for(tmp_path, on_duckd
     assert on_duckdb.all() == rows_of(artefact(first=200))
 
 
-def test_a_file_that_is_no_database_delays_the_copy(tmp_path, on_duckdb):
+def test_a_file_that_is_no_database_is_refused_before_the_charge(tmp_path, on_duckdb):
     (tmp_path / "warehouse.duckdb").write_bytes(b"poison" * 2000)
-    on_duckdb.sink().require_free(edition().part, edition().release_id, SCHEMA)
-    with pytest.raises(PublishRefused, match=r"DuckDB refused \(\w+\)") as caught:
+    with pytest.raises(PublishRefused, match="no database of DuckDB") as caught:
+        on_duckdb.sink().require_free(edition().part, edition().release_id, SCHEMA)
+    assert caught.value.code == "sink_refuses"
+    with pytest.raises(PublishRefused, match="no database of DuckDB") as caught:
         on_duckdb.sink().publish(edition())
+    assert caught.value.code == "sink_unreachable"
     assert "poison" not in str(caught.value)
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_an_option_that_duckdb_does_not_know_is_refused_before_the_charge(tmp_path, on_duckdb, is_made):
+    if is_made:
+        on_duckdb.sink().publish(edition())
+    sink = opened(Connection(f"duckdb:///{tmp_path}/warehouse.duckdb", options={"nonsense": "poison"}))
+    with pytest.raises(PublishRefused, match=r"DuckDB refused \(InvalidInputException\)") as caught:
+        sink.require_free(edition().part, edition().release_id, SCHEMA)
+    assert caught.value.code == "sink_refuses"
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_the_name_of_the_file_may_stand_before_the_schema(on_duckdb, is_made):
+    if is_made:
+        on_duckdb.sink().publish(edition())
+    sink = on_duckdb.sink("Warehouse.main.flights")
+    sink.require_free(edition().part, edition().release_id, SCHEMA)
+    sink.publish(edition())
+
+
+def test_no_name_of_a_table_is_one_that_the_sink_uses_itself(on_duckdb):
+    on_duckdb.sink("dp_spark_edition").publish(edition())
+    on_duckdb.sink("dp_spark_edition").publish(edition(first=200, revision=1))
+    assert on_duckdb.all("dp_spark_edition") == rows_of(artefact(first=200))
 
 
 # --- how a sink is opened -----------------------------------------------------------------------------------
@@ -408,6 +457,19 @@ def test_a_database_in_memory_is_refused(url):
     with pytest.raises(SetupRefused, match="in memory") as caught:
         opened(Connection(url))
     assert caught.value.code == "connection_keeps_nothing"
+
+
+def test_a_database_that_could_never_take_the_table_is_refused_before_it_is_reached(tmp_path):
+    with pytest.raises(SetupRefused, match="'warehouse' is sqlite") as caught:
+        opened(Connection(f"sqlite:///{tmp_path}/w.db"))
+    assert caught.value.code == "database_not_served"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refusal_without_a_state_is_not_called_silence():
+    assert reason_of(sa.exc.CompileError("poison")) == "the database or its driver failed (CompileError)"
+    lost = sa.exc.OperationalError("poison", None, psycopg.OperationalError("poison"))
+    assert reason_of(lost) == "there is no answer (OperationalError)"
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,15 @@ def test_connections_say_where_databases_and_their_passwords_are(tmp_path):
         ({"url": f'"postgresql://u:{SECRET}@h:port/d"'}, "cannot be read (value not shown)"),
         ({"url": SERVER, "password": f'"{SECRET}"'}, "password: is no reference (value not shown)"),
         ({"url": SERVER, "options": f"{{private_key = '{SECRET}'}}"}, "may hold a secret (value not shown)"),
+        *(({"url": f'"{url}{SECRET}"'}, "holds a password (value not shown)")
+          for url in ("mssql+pyodbc:///?odbc_connect=", "mssql+pyodbc://u@h/d?pwd=", "https://h/v1?sig=",
+                      "https://h/v1?authorization=", "snowflake://u@h/d?passcode=", "x://u@h/d?dsn=PWD%3D")),
+        *(({"url": SERVER, "options": f"{{{option}{SECRET}'}}"}, "may hold a secret (value not shown)")
+          for option in ("'header.Authorization' = '", "'adls.account-key' = '", "pwd = '", "sas = '",
+                         "'adls.connection-string' = '", "uri = 'https://h/v1?sig=", "dsn = 'UID=u;PWD=")),
+        *(({"url": SERVER, "options": f"{{warehouse = '{url}'}}"}, "may hold a secret (value not shown)")
+          for url in (f"s3://key:{SECRET}@bucket", f"s3://key:a/{SECRET}@bucket", f"https://{SECRET}@h",
+                      f"abfss://c:{SECRET}@account/x")),
         ({"url": SERVER, "options": f"{{a = ['{SECRET}']}}"}, "is no table of texts"),
         ({"url": SERVER, "options": f"'{SECRET}'"}, "is no table of texts"),
         ({"url": SERVER, "pasword": f'"{SECRET}"'}, "unknown key 'pasword': did you mean 'password'?"),
@@ -291,6 +300,11 @@ def test_spark_settings_are_texts(tmp_path):
         ("spark.hadoop.fs.s3a.secret.key", SECRET, "may hold a secret"),
         ("spark.hadoop.fs.s3a.access.key", SECRET, "may hold a secret"),
         ("spark.ssl.keyPassword", SECRET, "may hold a secret"),
+        ("spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net", SECRET, "may hold a secret"),
+        ("spark.hadoop.fs.azure.sas.c.a.blob.core.windows.net", SECRET, "may hold a secret"),
+        ("spark.hadoop.fs.azure.sas.fixed.token.a", SECRET, "may hold a secret"),
+        ("spark.sql.warehouse.dir", f"s3a://key:{SECRET}@bucket/x", "may hold a secret"),
+        ("spark.driver.extraJavaOptions", f"-Da=b -DtrustStorePassword={SECRET}", "may hold a secret"),
         ("master", "local", "is no setting of Spark"),
         ("spark.a", 1.5, "put the value in quotes"),
         ("spark.a", [1], "put the value in quotes"),
@@ -298,6 +312,20 @@ def test_spark_settings_are_texts(tmp_path):
 )
 def test_settings_that_change_answers_or_hold_secrets_are_refused(tmp_path, key, value, words):
     assert words in refusal(written(tmp_path, spark={key: value}))
+
+
+def test_settings_that_only_look_like_secrets_are_taken(tmp_path):
+    settings = {
+        "spark.hadoop.hadoop.security.authorization": True,
+        "spark.hadoop.fs.azure.account.auth.type": "OAuth",
+        "spark.sql.warehouse.dir": "abfss://container@account.dfs.core.windows.net/x",
+        "spark.driver.extraJavaOptions": "-Da=b:c -XX:+UseG1GC",
+    }
+    options = "{'rest.sigv4-enabled' = true, 'rest.signing-name' = 'glue', sslkey = '/a', email = 'a@b'}"
+    connections = {"lake": {"url": '"https://h/v1?design=a"', "options": options}}
+    profile = load_profile(str(written(tmp_path, spark=settings, connections=connections)), env={})
+    assert profile.spark == settings | {"spark.hadoop.hadoop.security.authorization": "true"}
+    assert profile.connections["lake"].options["rest.sigv4-enabled"] == "true"
 
 
 def test_an_unquoted_setting_is_refused_with_how_to_write_it(tmp_path):
