@@ -28,10 +28,10 @@ from dp_spark.publish.sink import (
     occupied,
     unreachable,
 )
+from dp_spark.release.spec import RELEASE_COLUMN
 
 _STANDING, _INCOMING = "dp_spark.part.", "dp_spark.incoming."
 _ROWS, _CONTENT = "dp_spark.rows", "dp_spark.rows_digest"  # how many the part has, and which
-_MAKER = "release_id"  # the column that names the release of a row
 _TRIES = 3
 # Spark does not show properties that match: see spark.redaction.regex and spark.sql.redaction.options.regex.
 _NOT_SHOWN = re.compile(r"secret|password|token|access\.?key|url", re.IGNORECASE)
@@ -247,9 +247,9 @@ def _others_write(name: str) -> PublishRefused:
 
 def _makers(found: pa.Table) -> frozenset[str]:
     """The releases that rows say they are of; none where no column says it."""
-    if _MAKER not in found.column_names:
+    if RELEASE_COLUMN not in found.column_names:
         return frozenset()
-    return frozenset(maker for maker in found[_MAKER].unique().to_pylist() if isinstance(maker, str))
+    return frozenset(maker for maker in found[RELEASE_COLUMN].unique().to_pylist() if isinstance(maker, str))
 
 
 def _content(rows: pa.Table) -> str:
