@@ -497,6 +497,18 @@ def test_a_sink_that_leads_into_the_input_by_a_link_is_refused(world: World) -> 
     assert (refusal.value.code, world.spent) == ("sink_in_input", 0)
 
 
+@pytest.mark.parametrize("other", ["{home}/out", "linked/below"])
+def test_sinks_that_are_one_directory_from_here_are_refused_before_the_charge(
+    world: World, other: str
+) -> None:
+    (world.home / "out").mkdir()
+    (world.home / "linked").symlink_to(world.home / "out")
+    both = "{sink: parquet, path: out}, {sink: parquet, path: " + other.format(home=world.home) + "}"
+    with pytest.raises(PublishRefused) as refusal:
+        world.run(no_spark, spec=parse_spec(SPEC.replace("{sink: parquet, path: out}", both)))
+    assert (refusal.value.code, world.spent) == ("sinks_overlap", 0)
+
+
 @pytest.mark.parametrize("path", ["s3://bucket/out", "/"])
 def test_a_sink_that_can_never_serve_is_refused_before_the_charge(world: World, path: str) -> None:
     with pytest.raises(PublishRefused):

@@ -28,6 +28,9 @@ PINNED = {
     # An old date is a date, not a reason to fail.
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    # A file that is missing or damaged is a failure, and not fewer rows.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
     # The name of a column is a name, whatever stands in it.
     "spark.sql.variable.substitute": "false",
     "spark.sql.ansi.enforceReservedKeywords": "false",

@@ -46,6 +46,8 @@ class _File:
 
     def is_named_by(self, columns: Sequence[str]) -> bool:
         """Whether its directories give Spark the values that the log has."""
+        if any("=" in column for column in columns):
+            return False  # Spark ends a column's name at the first
         folders = tuple(_spark_unescaped(folder) for folder in self.path.split("/")[:-1])
         names = zip(columns, self.values, strict=True)
         return folders == tuple(f"{column}={_folder_value(value)}" for column, value in names)
@@ -189,9 +191,21 @@ def _files(source: InputSpec, table: "DeltaTable", schema: T.StructType) -> list
     paths = [unquote(str(path)) for path in known["path"].to_pylist()]
     if any(path.startswith("/") or ":/" in path for path in paths):
         raise _unsupported(source, "files of it lie outside its directory (a shallow clone)")
+    if any(map(_is_hidden, paths)):
+        raise _unsupported(source, "its files have names with _ or . in front, which Spark passes over")
     values = [known[f"partition.{name}"].to_pylist() for name in columns]
     rows = zip(*values, strict=True) if columns else iter([()] * len(paths))
     return [_File(path, tuple(row)) for path, row in zip(paths, rows, strict=True)]
+
+
+def _is_hidden(path: str) -> bool:
+    """Whether Spark leaves the file out, without a word, for its name or that of a directory."""
+    *folders, name = path.split("/")
+    return (
+        name.startswith(("_", "."))
+        or name.endswith("._COPYING_")
+        or any(folder.startswith(("_", ".")) and "=" not in folder for folder in folders)
+    )
 
 
 def _odd_folders(

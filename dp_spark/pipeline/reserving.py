@@ -16,6 +16,7 @@ from dp_spark.publish import (
     Part,
     local_path,
     open_sink,
+    require_apart,
     schema_for,
 )
 from dp_spark.release.enrolling import plan_for
@@ -87,7 +88,8 @@ def _with_listed_table(
 
 
 def _require_sinks(asked: Asked, plan: ReleasePlan) -> None:
-    """Refuse a sink that cannot take the period, or that lies within the input, or holds it."""
+    """Refuse a sink that cannot take the period, or that lies within the input or another, or holds it."""
+    require_apart([sink.path for sink in plan.spec.publish if sink.path is not None])
     reach, part = reach_of(asked.profile, asked.rows), Part.of_period(asked.window.start)
     for sink in plan.spec.publish:
         if sink.sink is SinkKind.TABLE:

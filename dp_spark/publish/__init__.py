@@ -10,7 +10,7 @@ from dp_spark.publish.artefact import (
 from dp_spark.publish.contract import contract_path, release_contract, survey_contract, write_contract
 from dp_spark.publish.editions import edition_of, schema_for
 from dp_spark.publish.parquet import ParquetSink, local_root
-from dp_spark.publish.places import local_path
+from dp_spark.publish.places import local_path, require_apart
 from dp_spark.publish.released import released_table, with_released_groups
 from dp_spark.publish.reports import count_reports, delete_batch, seal_batch, verify_batch
 from dp_spark.publish.sink import Edition, Part, Sink
@@ -35,6 +35,7 @@ __all__ = [
     "read_artefact",
     "release_contract",
     "released_table",
+    "require_apart",
     "restored",
     "schema_for",
     "seal_batch",

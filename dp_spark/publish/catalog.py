@@ -2,7 +2,7 @@
 
 Rows and properties cannot change in one step. So a property announces an edition before its rows are written,
 and another one names it when they have been read back: a part without the second, or with both, is written
-again by whoever publishes next.
+again by whoever publishes next. Whoever finds other rows than the second one names announces it again.
 """
 
 import json
@@ -18,10 +18,20 @@ import pyarrow as pa
 from dp_spark.errors import PublishRefused, Refusal
 from dp_spark.publish.artefact import artefact_digest
 from dp_spark.publish.columns import change_of, in_columns
-from dp_spark.publish.sink import Edition, Part, is_edition, is_placed, occupied, unreachable
+from dp_spark.publish.sink import (
+    RELEASE_LABEL,
+    Edition,
+    Part,
+    is_earlier,
+    is_edition,
+    is_placed,
+    occupied,
+    unreachable,
+)
+from dp_spark.release.spec import RELEASE_COLUMN
 
 _STANDING, _INCOMING = "dp_spark.part.", "dp_spark.incoming."
-_ROWS = "dp_spark.rows"  # how many the part has
+_ROWS, _CONTENT = "dp_spark.rows", "dp_spark.rows_digest"  # how many the part has, and which
 _TRIES = 3
 # Spark does not show properties that match: see spark.redaction.regex and spark.sql.redaction.options.regex.
 _NOT_SHOWN = re.compile(r"secret|password|token|access\.?key|url", re.IGNORECASE)
@@ -114,7 +124,9 @@ class CatalogSink:
             ):
                 return False
             assert standing is not None  # it names the edition
-            return str(self.catalog.rows(part.column, part.typed(schema)).num_rows) == standing.get(_ROWS)
+            found = self.catalog.rows(part.column, part.typed(schema))
+            content = standing.get(_CONTENT) or _content(found)  # older labels have the number alone
+            return (str(found.num_rows), _content(found)) == (standing.get(_ROWS), content)
 
     def publish(self, edition: Edition) -> str:
         """As `Sink`; the table's name."""
@@ -124,11 +136,15 @@ class CatalogSink:
             if standing is None:
                 self.catalog.create(columns, part.column, edition.comment)
             self._require_parts(part)
-            if not self._is_placed(edition):
-                change = change_of(standing or columns, columns, at=self._name)
+            for _ in range(_TRIES):
+                if self._is_placed(edition):
+                    return self._name
+                change = change_of(self.catalog.schema() or columns, columns, at=self._name)
                 if change.added:
                     self.catalog.add(change.added)
                 self._write(edition)
+            if not self._is_placed(edition):  # an earlier revision came in between, each time
+                raise _others_write(self._name)
         return self._name
 
     @property
@@ -161,18 +177,50 @@ class CatalogSink:
         return is_placed(standing, release_id, digest, at=self._at(part)) and incoming is None
 
     def _is_placed(self, edition: Edition) -> bool:
-        part, value = edition.part, edition.part.typed(edition.table.schema)
-        if not self._is_announced(part, value, edition.release_id, edition.digest):
-            return False
+        part, value, own = edition.part, edition.part.typed(edition.table.schema), edition.release_id
+        is_named = self._is_announced(part, value, own, edition.digest)
         found = self.catalog.rows(part.column, value)
+        makers = _makers(found)
+        for later in (maker for maker in makers if is_earlier(own, maker)):
+            if is_named:
+                self._announce_again(part)
+            is_placed({RELEASE_LABEL: later}, own, edition.digest, at=self._at(part))  # refuses
+        if not is_named:
+            return False
         if found.num_rows and not _holds(found, edition.table):
-            raise occupied(self._at(part), f"rows that are not those of release {edition.release_id}")
+            if makers and all(is_earlier(maker, own) for maker in makers):
+                return False  # its publisher was late, and overwrote the edition
+            raise occupied(self._at(part), f"rows that are not those of release {own}")
         return found.num_rows == edition.table.num_rows  # somebody may have removed them
+
+    def _announce_again(self, part: Part) -> None:
+        """Announce what the part is said to hold and does not."""
+        if told := self.catalog.properties().get(_key(_STANDING, part)):
+            self.catalog.set({_key(_INCOMING, part): told})
+
+    def _require_not_overtaken(self, edition: Edition) -> None:
+        """Refuse to name an edition over a later one, whose rows it has overwritten: that one is announced.
+
+        Raises:
+            PublishRefused: the part is said to hold, or is about to hold, something else.
+        """
+        part, value = edition.part, edition.part.typed(edition.table.schema)
+        try:
+            self._is_announced(part, value, edition.release_id, edition.digest)
+        except PublishRefused:
+            incoming = _labels(self.catalog.properties(), _INCOMING, part) or {}
+            if incoming.get(RELEASE_LABEL) in (None, edition.release_id):
+                self._announce_again(part)
+            raise
 
     def _write(self, edition: Edition) -> None:
         part, value = edition.part, edition.part.typed(edition.table.schema)
         standing, incoming = _key(_STANDING, part), _key(_INCOMING, part)
-        labels = {**edition.labels, _ROWS: str(edition.table.num_rows)}
+        labels = {
+            **edition.labels,
+            _ROWS: str(edition.table.num_rows),
+            _CONTENT: _content(edition.table),
+        }
         told = _shown(json.dumps(labels, sort_keys=True))
         self.catalog.set({incoming: told})
         columns = self.catalog.schema()
@@ -184,9 +232,8 @@ class CatalogSink:
             if _holds(self.catalog.rows(part.column, value), edition.table):
                 break
         else:
-            raise unreachable(self._name, "other rows are read than were written: somebody else writes there")
-        # A later revision may have come meanwhile: then its publisher writes again what it finds announced.
-        self._is_announced(part, value, edition.release_id, edition.digest)
+            raise _others_write(self._name)
+        self._require_not_overtaken(edition)
         self.catalog.set({standing: told, incoming: ""})
         self.catalog.unset(incoming)
 
@@ -200,6 +247,26 @@ class CatalogSink:
         except Exception as failure:  # noqa: BLE001  # whatever it is
             condition = getattr(failure, "getCondition", lambda: None)()
             raise unreachable(self._name, f"Spark says {condition or type(failure).__name__}") from None
+
+
+def _others_write(name: str) -> PublishRefused:
+    return unreachable(name, "other rows are read than were written: somebody else writes there")
+
+
+def _makers(found: pa.Table) -> frozenset[str]:
+    """The releases that rows say they are of; none where no column says it."""
+    if RELEASE_COLUMN not in found.column_names:
+        return frozenset()
+    return frozenset(maker for maker in found[RELEASE_COLUMN].unique().to_pylist() if isinstance(maker, str))
+
+
+def _content(rows: pa.Table) -> str:
+    """A digest of rows in any order and of columns that are not all NULL; empty if another cell is NULL."""
+    names = sorted(name for name in rows.column_names if rows[name].null_count < rows.num_rows)
+    try:
+        return _digest(rows.select(names)) if names else ""
+    except PublishRefused:
+        return ""
 
 
 def _holds(found: pa.Table, rows: pa.Table) -> bool:

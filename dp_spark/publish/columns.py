@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from dp_spark.errors import PublishRefused
+from dp_spark.release.spec import LONG_COLUMNS, RELEASE_COLUMN
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,11 @@ class Change:
     missing: Sequence[str]
 
 
+def is_long(schema: pa.Schema) -> bool:
+    """Whether these are columns of the long shape, a row for each metric."""
+    return set(LONG_COLUMNS) <= set(schema.names)
+
+
 def change_of(standing: pa.Schema, edition: pa.Schema, *, at: str) -> Change:
     """What has to change before a table takes an edition; order, comments and nullability do not count.
 
@@ -31,8 +37,16 @@ def change_of(standing: pa.Schema, edition: pa.Schema, *, at: str) -> Change:
         at: the table, as a refusal names it.
 
     Raises:
-        PublishRefused: a column has another type, or its name differs in case only.
+        PublishRefused: a column has another type, or its name differs in case only, or a release of the other
+            shape stands there.
     """
+    is_release = RELEASE_COLUMN in standing.names and RELEASE_COLUMN in edition.names
+    if is_release and is_long(standing) != is_long(edition):
+        raise PublishRefused(
+            "another_shape",
+            f"{at} has releases in the {'long' if is_long(standing) else 'wide'} shape",
+            way_out="publish each shape to a path or table of its own",
+        )
     known = {field.name: field for field in standing}
     folded = {name.casefold(): name for name in known}
     for field in edition:

@@ -57,7 +57,7 @@ class ParquetSink:
             raise refusing(f"parquet {home}", "its directory is a file")
         with suppress(OSError):  # to be mended before it is published
             target = _within(home, part)
-            if not is_placed(_standing(target), release_id, None, at=str(target)):
+            if not is_placed(_standing(target), release_id, None, at=str(target), schema=schema):
                 _require_columns(home, part, schema)
 
     def holds(self, part: Part, release_id: str, digest: str) -> bool:
@@ -130,7 +130,8 @@ def _is_taken(target: Path) -> bool:
 
 
 def _is_placed(target: Path, edition: Edition) -> bool:
-    return is_placed(_standing(target), edition.release_id, edition.digest, at=str(target))
+    standing, schema = _standing(target), edition.table.schema
+    return is_placed(standing, edition.release_id, edition.digest, at=str(target), schema=schema)
 
 
 def _standing(target: Path) -> Mapping[str, str] | None:

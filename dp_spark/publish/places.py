@@ -2,6 +2,8 @@
 
 import os
 import re
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 from dp_spark.errors import PublishRefused
@@ -43,3 +45,19 @@ def located(root: str) -> str:
     """
     path = local_path(root)
     return root if path is None else str(path)
+
+
+def require_apart(paths: Sequence[str]) -> None:
+    """Refuse paths of sinks that lead into each other from where we run: an absolute one, a link.
+
+    Raises:
+        PublishRefused: two do, or as `local_path`.
+    """
+    roots = [(path, root) for path in paths if (root := local_path(path)) is not None]
+    for (one, at), (other, beside) in combinations(roots, 2):
+        if at.is_relative_to(beside) or beside.is_relative_to(at):
+            raise PublishRefused(
+                "sinks_overlap",
+                f"publish paths {one!r} and {other!r} are the same directory, or lie within each other",
+                way_out="publish to directories of their own (a link does not make one)",
+            )

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dp_spark.errors import PublishRefused
+from dp_spark.publish.columns import is_long
 from dp_spark.release.spec import PERIOD_COLUMN
 
 RELEASE_LABEL, DIGEST_LABEL = "dp_spark.release_id", "dp_spark.digest"
+SHAPE_LABEL, LONG = "dp_spark.shape", "long"  # a wide one has no such label
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ class Edition:
     def labels(self) -> dict[str, str]:
         """What a sink keeps beside the rows, names and texts."""
         facts = {f"dp_spark.{name}": text for name, text in self.facts.items()}
-        return {RELEASE_LABEL: self.release_id, DIGEST_LABEL: self.digest, **facts}
+        shape = {SHAPE_LABEL: LONG} if is_long(self.table.schema) else {}
+        return {RELEASE_LABEL: self.release_id, DIGEST_LABEL: self.digest, **shape, **facts}
 
 
 class Sink(Protocol):
@@ -119,7 +122,14 @@ class Sink(Protocol):
         ...
 
 
-def is_placed(standing: Mapping[str, str] | None, release_id: str, digest: str | None, *, at: str) -> bool:
+def is_placed(
+    standing: Mapping[str, str] | None,
+    release_id: str,
+    digest: str | None,
+    *,
+    at: str,
+    schema: pa.Schema | None = None,
+) -> bool:
     """Whether what stands in a part is the edition already; if not, it may be placed there.
 
     Args:
@@ -127,6 +137,7 @@ def is_placed(standing: Mapping[str, str] | None, release_id: str, digest: str |
         release_id: of the edition.
         digest: of its artefact; None before there is one, when any of the same release is it.
         at: the part, as a refusal names it.
+        schema: the columns of the edition, where nothing but labels tells the shape of what stands there.
 
     Raises:
         PublishRefused: something stands there that is neither the edition nor an earlier revision of it.
@@ -136,6 +147,8 @@ def is_placed(standing: Mapping[str, str] | None, release_id: str, digest: str |
     holds = standing.get(RELEASE_LABEL)
     if holds is None:
         raise occupied(at, "what is no artefact of dp_spark")
+    if schema is not None and is_long(schema) != (standing.get(SHAPE_LABEL) == LONG):
+        raise occupied(at, f"{_named(holds)} in another shape")
     if holds == release_id:
         if digest not in (None, standing.get(DIGEST_LABEL)):
             raise occupied(at, f"another artefact of {_named(release_id)}")

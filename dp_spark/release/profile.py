@@ -37,6 +37,8 @@ _PINNED = (
     "spark.sql.ansi.enabled",
     "spark.sql.session.timezone",
     "spark.sql.execution.arrow.pyspark.enabled",
+    "spark.sql.files.ignoremissingfiles",
+    "spark.sql.files.ignorecorruptfiles",
 )
 _ENGINES = ("spark.plugins", "spark.sql.extensions")
 _SECRET = re.compile(

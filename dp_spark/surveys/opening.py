@@ -5,7 +5,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from dp_spark.frames.rows import SparkSource
-from dp_spark.publish import Part, local_path, open_sink
+from dp_spark.publish import Part, local_path, open_sink, require_apart
 from dp_spark.publish.survey_tables import WAVE
 from dp_spark.release.ledger import Ledger, WaveAsked, WaveId
 from dp_spark.release.places import open_ledger
@@ -94,7 +94,8 @@ def _keep_source(ledger: Ledger, spec: SurveySpec) -> None:
 
 
 def _require_sinks(run: WaveRun) -> None:
-    """Refuse a sink that cannot take the wave, or that lies within the input, or holds it."""
+    """Refuse a sink that cannot take the wave, or that lies within the input or another, or holds it."""
+    require_apart([sink.path for sink in run.plan.spec.publish if sink.path is not None])
     for sink in run.plan.spec.publish:
         if sink.sink is SinkKind.TABLE:
             run.reach.spark_table(str(sink.table)).require_lasting()

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.errors import InputRefused, Refusal, SetupRefused
 from dp_spark.frames.column_checks import check_columns
-from dp_spark.frames.session import pinned
+from dp_spark.frames.session import held, pinned
 from dp_spark.frames.source_iceberg import Within
 from dp_spark.frames.sources import open_source, source_version
 from dp_spark.release.iceberg_catalog import IcebergCatalog
@@ -134,6 +134,48 @@ def test_a_delta_table_is_read_at_its_version(spark: SparkSession, tmp_path: Pat
     )
 
 
+def test_partition_columns_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    for at, name in enumerate(("a=b", "_a", ".a")):
+        path = tmp_path / str(at)
+        write_deltalake(str(path), pa.table({name: ["x", None], "n": [1, 2]}), partition_by=[name])
+        assert rows(spark, delta(path)) == [("x", 1), (None, 2)]
+
+
+@pytest.mark.parametrize("name", ["_a.parquet", ".a.parquet", "_a/a.parquet", ".a/a.parquet", "a._COPYING_"])
+def test_files_that_spark_passes_over_are_refused(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "t"
+    write_deltalake(str(path), people("a"))
+    moved = path / name
+    moved.parent.mkdir(exist_ok=True)
+    next(path.glob("*.parquet")).rename(moved)
+    altered(path, "add", path=name)
+    refusal = refused(lambda: read(spark, delta(path)))
+    assert (refusal.code, "passes over" in refusal.message) == ("input_not_supported", True)
+
+
+@pytest.mark.parametrize("kind", ["delta", "parquet"])
+@pytest.mark.parametrize("how", ["missing", "damaged"])
+def test_files_that_cannot_be_read_fail_whatever_the_session_ignores(
+    spark: SparkSession, tmp_path: Path, kind: str, how: str
+) -> None:
+    path = tmp_path / "t"
+    for name in ("a", "b"):
+        write_deltalake(str(path), people(name), mode="append")
+    if kind == "parquet":
+        shutil.rmtree(path / "_delta_log")
+    source = InputSpec(format=kind, path=str(path))
+    ignored = {f"spark.sql.files.ignore{each}Files": "true" for each in ("Missing", "Corrupt")}
+    with held(spark, ignored), pinned(spark):
+        frame = open_source(spark, source)
+        file = next(path.glob("*.parquet"))
+        if how == "missing":
+            file.unlink()
+        else:
+            file.write_bytes(b"PAR1" + bytes(file.stat().st_size - 8) + b"PAR1")
+        with pytest.raises(Exception, match=r"FAILED_READ_FILE|FileNotFound|FILE_NOT_EXIST|Could not read"):
+            frame.collect()
+
+
 def test_a_column_that_was_added_is_null_in_older_files(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     write_deltalake(path, people("a"))
@@ -161,7 +203,7 @@ def test_a_version_that_is_gone_is_refused(spark: SparkSession, tmp_path: Path, 
     assert "the charge stands" in gone.way_out
 
 
-def altered(path: Path, action: str, **changes: Any) -> None:
+def altered(path: Path, action: str, /, **changes: Any) -> None:
     """Rewrite one action of the first commit, as another writer would have written it."""
     import json
 

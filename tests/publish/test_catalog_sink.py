@@ -55,6 +55,21 @@ class Dying:
         method(*given)
 
 
+class Overtaken(Dying):
+    """A table that another publisher reaches just before the nth change of one kind, and is done with."""
+
+    def __init__(self, world: TableWorld, kind: str, at: int, other: Callable[[], object]) -> None:
+        super().__init__(world, at)
+        self.kind, self.other = kind, other
+
+    def change(self, name: str, method: Callable[..., None], given: tuple[Any, ...]) -> None:
+        if name == self.kind:
+            self.left -= 1
+            if self.left == -1:
+                self.other()
+        method(*given)
+
+
 @pytest.fixture
 def world(request, tmp_path) -> TableWorld:
     return TableWorld.made(tmp_path, request)
@@ -92,6 +107,38 @@ def test_a_publisher_that_dies_before_any_change_is_finished_by_the_next_one(wor
     assert holds(world, other)
 
 
+@pytest.mark.parametrize(("kind", "at"), [("replace", 0), ("set", 0), ("set", 1), ("unset", 0)])
+def test_a_late_publisher_is_refused_and_the_later_revision_is_written_again(world, kind, at):
+    """Labels name rows that are not there only while one of both is announced, and never count as placed."""
+    early, late = edition(), edition(revision=1, first=300)
+    catalog = Overtaken(world, kind, at, lambda: publish(world, late))
+    with pytest.raises(PublishRefused, match="/1;") as refused:
+        CatalogSink(catalog).publish(early)
+    assert refused.value.code == "period_occupied"
+    told = world.labels(early.part)["dp_spark.release_id"]
+    announced = SparkTable(world.name, world.session).properties()
+    is_announced = any("incoming" in key and text for key, text in announced.items())
+    assert is_announced or (told == late.release_id and holds(world, late))
+    for each in (early, late):
+        assert holds(world, each) or not world.open().holds(each.part, each.release_id, each.digest)
+    with pytest.raises(PublishRefused, match="/1;"):
+        publish(world, early)
+    publish(world, late)
+    assert holds(world, late)
+    assert world.open().holds(late.part, late.release_id, late.digest)
+
+
+def test_rows_of_a_late_publisher_that_died_are_noticed_and_replaced(world):
+    early, late = edition(), edition(revision=1, first=300)
+    publish(world, late)
+    table = SparkTable(world.name, world.session)
+    table.replace(early.table.select(world.table().column_names), "period_start", DAY)
+    assert not world.open().holds(late.part, late.release_id, late.digest)
+    publish(world, late)
+    assert holds(world, late)
+    assert world.open().holds(late.part, late.release_id, late.digest)
+
+
 def test_whoever_dies_before_the_table_is_made_leaves_nothing(world):
     with pytest.raises(KeyboardInterrupt):
         CatalogSink(Dying(world, 0)).publish(edition())
@@ -113,6 +160,7 @@ def test_rows_that_somebody_removed_are_put_back_and_changed_ones_are_not_replac
     assert not world.open().holds(one.part, one.release_id, "another")
     names = world.table().column_names
     table.replace(edition(first=900).table.select(names), "period_start", DAY)
+    assert not world.open().holds(one.part, one.release_id, one.digest)
     with pytest.raises(PublishRefused, match="not those of release") as refused:
         publish(world, one)
     assert refused.value.code == "period_occupied"

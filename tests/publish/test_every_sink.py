@@ -3,6 +3,7 @@
 import multiprocessing
 import signal
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,23 @@ def test_a_query_added_is_null_before_and_one_that_is_gone_is_null_after(world):
     assert set(table.column_names) == {*first.table.column_names, "share"}
     found = {(row["period_start"], row["small"] is None, row["share"] is None) for row in table.to_pylist()}
     assert found == {(DAY, False, True), (days(2)[1], True, False)}
+
+
+@pytest.mark.parametrize("is_long", [False, True], ids=["wide", "long"])
+def test_a_table_takes_one_shape(world, is_long):
+    double = Column(pa.float64(), float)
+    numbers = dict.fromkeys(("value", "std", "low", "high"), double)
+    long = {"metric": Column(pa.string(), lambda _: "flights"), **numbers}
+    own, other = ({"flights": COUNTS}, long)[:: -1 if is_long else 1]
+    first = edition(columns=own)
+    publish(world, first)
+    assert world.open().holds(first.part, first.release_id, first.digest)
+    for later in (edition(revision=1, columns=other), edition(days(2)[1], columns=other)):
+        assert refused(require_free, world, later) in {"another_shape", "period_occupied"}
+        assert refused(publish, world, later) in {"another_shape", "period_occupied"}
+    same = replace(edition(columns=other), digest=first.digest)
+    assert refused(publish, world, same) in {"another_shape", "period_occupied"}
+    publish(world, edition(revision=1, columns=own))
 
 
 @pytest.mark.parametrize(

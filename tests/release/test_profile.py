@@ -295,6 +295,8 @@ def test_spark_settings_are_texts(tmp_path):
         ("spark.sql.ansi.enabled", False, "is set by dp_spark itself"),
         ("spark.sql.session.timeZone", "CET", "is set by dp_spark itself"),
         ("spark.SQL.ansi.enabled", False, "is set by dp_spark itself"),
+        ("spark.sql.files.ignoreMissingFiles", True, "is set by dp_spark itself"),
+        ("spark.sql.files.ignoreCorruptFiles", True, "is set by dp_spark itself"),
         ("spark.plugins", "com.nvidia.spark.SQLPlugin", "another engine"),
         ("spark.sql.extensions", "x", "another engine"),
         ("spark.hadoop.fs.s3a.secret.key", SECRET, "may hold a secret"),

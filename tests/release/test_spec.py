@@ -399,6 +399,39 @@ def test_sinks_have_paths_of_their_own():
     assert len(ReleaseSpec(**with_value("publish", sinks)).publish) == 2
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [("/srv/a", "file:///srv/a/"), ("FILE:/srv/a", "/srv/a/b"), ("s3a://b/x", "s3://b/x/y")]
+)
+def test_one_path_has_many_names(one, other):
+    sinks = [{"sink": "delta", "path": one}, {"sink": "delta", "path": other}]
+    assert f"publish[1].path = '{other}'" in refusal(with_value("publish", sinks))
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ("public.flights", True),
+        ("main.Flights", True),
+        ("flights_releases", True),
+        ("main.flights_latest", True),
+        ("other.flights", False),
+        ("flights_late", False),
+    ],
+)
+def test_one_table_of_a_database_has_many_names(other, same):
+    names = [{"sink": "sql", "connection": "c", "table": table} for table in ("flights", other)]
+    for sinks in (names, names[::-1]):
+        if same:
+            assert "is the table of publish[0].table" in refusal(with_value("publish", sinks))
+        else:
+            assert len(ReleaseSpec(**with_value("publish", sinks)).publish) == 2
+
+
+def test_schemas_of_one_database_are_two():
+    sinks = [{"sink": "sql", "connection": "c", "table": f"{each}.flights"} for each in ("public", "main")]
+    assert len(ReleaseSpec(**with_value("publish", sinks)).publish) == 2
+
+
 # --- groups ---------------------------------------------------------------------------------------------
 
 

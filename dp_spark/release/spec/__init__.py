@@ -6,6 +6,7 @@ from dp_spark.release.spec.canonical import canonical_document
 from dp_spark.release.spec.checks import Against, ChecksSpec, HistorySpec
 from dp_spark.release.spec.columns import (
     GROUPING_COLUMN,
+    LONG_COLUMNS,
     METRIC_COLUMN,
     PERIOD_COLUMN,
     RELEASE_COLUMN,
@@ -53,6 +54,7 @@ from dp_spark.release.spec.writing import spec_yaml
 __all__ = [
     "FROM_BUDGET",
     "GROUPING_COLUMN",
+    "LONG_COLUMNS",
     "MAX_BINS",
     "MAX_GROUP_KEYS",
     "MAX_RANKS",

@@ -1,6 +1,7 @@
 """The tables that a spec reads and writes, and places of which one would overwrite another."""
 
 import posixpath
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import combinations
@@ -150,27 +151,43 @@ def path_problems(source: InputSpec | FrameInput, publish: Sequence[SinkSpec]) -
         places.append((("input", "path"), source.path))
     places += [(("publish", i, "path"), sink.path) for i, sink in enumerate(publish) if sink.path is not None]
     for (first, one), (second, other) in combinations(places, 2):
-        a, b = (PurePosixPath(posixpath.normpath(path)) for path in (one, other))
+        a, b = _normal(one), _normal(other)
         if a.is_relative_to(b) or b.is_relative_to(a):
             why = f"is the same directory as {path_text(first)} = {shown(one)}, or one lies within the other"
             yield Problem(why, "write to a directory of its own", "separate paths", shown(other), second)
     yield from _table_problems(source, publish)
 
 
-def _folded(table: str) -> str:
-    """The table without what goes without saying in Spark's catalog."""
-    return table.casefold().removeprefix("spark_catalog.").removeprefix("default.")
+def _normal(path: str) -> PurePosixPath:
+    """The path without what goes without saying: a local one has no scheme, and one of S3 has one name."""
+    text = re.sub(r"^file:(?://(?:localhost)?)?(?=/)", "", path, flags=re.IGNORECASE)
+    return PurePosixPath(posixpath.normpath(re.sub(r"^s3[an]:", "s3:", text, flags=re.IGNORECASE)))
+
+
+def _names(place: InputSpec | SinkSpec) -> set[tuple[str | None, str]]:
+    """What the table may be called, in its connection or, without one, in Spark's catalog.
+
+    A name without a schema may be PostgreSQL's or DuckDB's own; what stands beside a table belongs to it.
+    """
+    name = (place.table or "").casefold()
+    kind = place.sink if isinstance(place, SinkSpec) else place.format
+    if kind in (SinkKind.SQL, InputFormat.JDBC):
+        name = re.sub("(?<=[^.])(_releases|_latest)$", "", name)
+        schemas = ("public.", "main.") if "." not in name else ("",)
+        return {(place.connection, schema + name) for schema in schemas}
+    return {(place.connection, name.removeprefix("spark_catalog.").removeprefix("default."))}
 
 
 def _table_problems(source: InputSpec | FrameInput, publish: Sequence[SinkSpec]) -> Iterator[Problem]:
     taken: dict[tuple[str | None, str], Place] = {}
     if isinstance(source, InputSpec) and source.table is not None:
-        taken[source.connection, _folded(source.table)] = ("input", "table")
+        taken |= dict.fromkeys(_names(source), ("input", "table"))
     for i, sink in enumerate(publish):
         if sink.table is None:
             continue
         at: Place = ("publish", i, "table")
-        first = taken.setdefault((sink.connection, _folded(sink.table)), at)
-        if first != at:
+        names = _names(sink)
+        if first := next((taken[name] for name in sorted(names, key=str) if name in taken), None):
             why = f"is the table of {path_text(first)}"
             yield Problem(why, "write to a table of its own", "separate tables", shown(sink.table), at)
+        taken |= dict.fromkeys(names - taken.keys(), at)
