@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import shutil
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,15 +15,16 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from dp_spark.cli.main import app
-from dp_spark.errors import ExitCode, PublishRefused, SpecRefused
+from dp_spark.errors import ExitCode, PublishRefused, SetupRefused, SpecRefused
 from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
 from dp_spark.pipeline import run_release
 from dp_spark.release.expiry import Reason, delete, disused
 from dp_spark.release.ledger import Ledger, ReleaseState
 from dp_spark.release.missing import missing_periods
 from dp_spark.release.places import make_places, open_ledger
-from dp_spark.release.profile import Profile, embedded_profile
+from dp_spark.release.profile import Profile, embedded_profile, render_profile
 from dp_spark.release.spec import ReleaseSpec, spec_yaml
+from dp_spark.release.zone import MARK, claim_zone
 from dp_spark.report import RunResult, result_json, result_text
 
 DAYS = ("2024-03-01", "2024-03-02", "2024-03-04")
@@ -71,7 +73,9 @@ class World:
         return run_release(spec(), key, profile=self.profile, spark=lambda: self.spark)
 
     def staged(self) -> list[Path]:
-        return sorted(path for path in self.profile.staging.rglob("*") if path.is_file())
+        return sorted(
+            path for path in self.profile.staging.rglob("*") if path.is_file() and path.name != MARK
+        )
 
 
 @pytest.fixture
@@ -114,6 +118,64 @@ def test_only_what_is_sealed_expires_and_only_after_its_time(world: World) -> No
     assert not sealed.exists()
     assert own.exists()
     assert staged.exists()
+
+
+def test_a_zone_that_was_recorded_through_a_link_is_the_same(world: World) -> None:
+    real = world.profile.staging
+    link = world.home / "link"
+    link.symlink_to(real)
+    zone, world.profile = world.profile, replace(world.profile, staging=link)
+    world.run()
+    assert disused(world.ledger, zone, in_days(29)) == []
+    assert disused(world.ledger, world.profile, in_days(29)) == []
+    (sealed,) = real.rglob("attempt-*.parquet")
+    assert [each.path for each in disused(world.ledger, zone, in_days(30))] == [sealed]
+
+
+def test_a_zone_is_that_of_one_ledger(world: World) -> None:
+    world.run()
+    other = replace(world.profile, ledger_url=f"sqlite:///{world.home}/other.db")
+    make_places(other)
+    for use in (
+        lambda: claim_zone(open_ledger(other), other.staging),
+        lambda: run_release(spec(), DAYS[0], profile=other, spark=lambda: world.spark),
+    ):
+        with pytest.raises(SetupRefused) as refusal:
+            use()
+        assert refusal.value.code == "zone_of_another_ledger"
+    claim_zone(world.ledger, world.profile.staging)
+    elsewhere = world.home / "elsewhere"
+    claim_zone(open_ledger(other), elsewhere)
+    assert not elsewhere.exists()
+    (world.home / "dp_spark.toml").write_text(render_profile(ledger_url="sqlite:///other.db"))
+    told = CliRunner().invoke(app, ["restricted", "gc"])
+    assert told.exit_code == ExitCode.SETUP
+    assert world.staged()
+
+
+def test_what_somebody_else_has_deleted_meanwhile_is_no_matter(world: World) -> None:
+    world.run()
+    found = disused(world.ledger, world.profile, in_days(30))
+    shutil.rmtree(found[0].path.parent)
+    delete(found)
+    delete([*found, replace(found[0], path=world.home / "in" / "rows.parquet" / "x")])
+    assert (world.home / "in" / "rows.parquet").is_file()
+
+
+def test_an_earlier_period_that_comes_late_leaves_the_contract_of_a_later_one(world: World) -> None:
+    contract = world.home / "out" / "_dp_spark.contract.yaml"
+    more = [{"name": "visits", "kind": "count"}, {"name": "heads", "kind": "ids"}]
+    changed = spec(queries=more)
+    run_release(changed, DAYS[1], profile=world.profile, spark=lambda: world.spark)
+    newest = contract.read_bytes()
+    assert b"heads" in newest
+    world.run(DAYS[0])
+    assert contract.read_bytes() == newest
+    world.run(DAYS[2])
+    assert b"heads" not in contract.read_bytes()
+    contract.unlink()
+    world.run(DAYS[0])
+    assert contract.is_file()
 
 
 def test_a_release_whose_artefact_expired_is_served_while_its_copies_stand(world: World) -> None:

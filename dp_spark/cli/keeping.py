@@ -13,16 +13,19 @@ from dp_spark.release.missing import MissingPeriod, expiring_periods, missing_pe
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import load_profile
 from dp_spark.release.spec import ReleaseSpec, load_spec
+from dp_spark.release.zone import claim_zone
 
 
 def gc_command(*, dry_run: bool, profile: str | None, as_json: bool) -> None:
     """Delete staged tables of what was sealed long enough ago, and what attempts have left beside them.
 
     Raises:
-        SetupRefused: the ledger cannot be opened.
+        SetupRefused: the ledger cannot be opened, or the restricted zone is another one's.
     """
     places = load_profile(profile)
-    files = disused(open_ledger(places), places, utc_now())
+    ledger = open_ledger(places)
+    claim_zone(ledger, places.staging)
+    files = disused(ledger, places, utc_now())
     if not dry_run:
         delete(files)
     if as_json:

@@ -27,6 +27,7 @@ from dp_spark.release.places import open_ledger, release_record
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import ReleaseSpec
 from dp_spark.release.stored import plan_from_bytes
+from dp_spark.release.zone import claim_zone
 from dp_spark.report import RunResult
 
 
@@ -134,6 +135,7 @@ def publish_held(
         Refusal: as `run_release`; the decision stands, and running the release goes on with it.
     """
     ledger = open_ledger(profile)
+    claim_zone(ledger, profile.staging)
     ledger.decide(release, Decision.PUBLISH, reason)
     claim = ledger.resume(release)
     assert claim.artefact is not None  # what is held is staged
@@ -161,6 +163,7 @@ def _asked(
 ) -> Asked:
     window = period_window(spec.period, key)
     ledger = open_ledger(profile)
+    claim_zone(ledger, profile.staging)
     rows = Rows(
         spec.input,
         f"release {spec.release!r}",

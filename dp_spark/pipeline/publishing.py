@@ -22,6 +22,7 @@ from dp_spark.publish import (
 )
 from dp_spark.release.ledger import (
     ReleaseRecord,
+    ReleaseState,
     StoredFile,
     utc_now,
     warning_of,
@@ -88,8 +89,20 @@ def _placed(run: Run, table: pa.Table, digest: str, sink: SinkSpec) -> str:
     target = open_sink(sink, run.reach).publish(edition)
     owner = (run.plan.spec.budget.population, run.plan.spec.release)
     path = contract_path(sink, run.profile.statements, owner)
-    write_contract(release_contract(run.plan, sink, edition.table.schema), path)
+    if not path.exists() or not _has_later(run):
+        write_contract(release_contract(run.plan, sink, edition.table.schema), path)
     return target
+
+
+def _has_later(run: Run) -> bool:
+    """Whether a later period of the release is published: the contract beside the table is that one's."""
+    own = run.claim.release_id
+    return any(
+        other.release_id.name == own.name
+        and other.release_id.period_key > own.period_key
+        and other.state in (ReleaseState.PUBLISHED, ReleaseState.SEALED)
+        for other in run.ledger.releases(own.population)
+    )
 
 
 def seal(run: Run, history: History | None) -> None:

@@ -22,6 +22,7 @@ from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import SurveySpec
 from dp_spark.release.survey import SurveyPlan, require_spec_of, survey_plan_from_bytes
+from dp_spark.release.zone import claim_zone
 
 WaveObserver: TypeAlias = "Callable[[WaveStep], None]"
 REPORTS, ESTIMATES = "reports", "estimates"  # where a sink has the two tables
@@ -145,6 +146,7 @@ def taken_up(
         LedgerRefused: the wave was never opened, or with another spec, or is over.
     """
     ledger, wave_id = open_ledger(profile), WaveId(spec.budget.population, spec.survey, wave)
+    claim_zone(ledger, profile.staging)
     record = ledger.wave(wave_id)
     if record is None:
         raise LedgerRefused(

@@ -51,7 +51,7 @@ def test_a_contract_tells_columns_promises_guarantee_and_schedule():
     assert {key: contract[key] for key in ("apiVersion", "kind", "id", "status")} == {
         "apiVersion": "v3.0.2",
         "kind": "DataContract",
-        "id": "dp_spark:people/visits",
+        "id": "dp_spark:people/visits/parquet/visits",
         "status": "active",
     }
     (table,) = contract["schema"]
@@ -112,8 +112,8 @@ def test_the_tables_of_a_survey_have_contracts_of_their_own():
     assert keys(counts) == ["wave", "state", "report"]
     assert keys(shares) == ["wave", "state", "work"]
     assert [each["id"] for each in (counts, shares)] == [
-        "dp_spark:us/work/reports",
-        "dp_spark:us/work/estimates",
+        "dp_spark:us/work/reports/table/sales.visits",
+        "dp_spark:us/work/estimates/table/sales.visits",
     ]
     assert facts(shares).items() >= {"epsilon": "1", "delta": "0", "mechanism": "ubd"}.items()
     assert "slaProperties" not in shares

@@ -1,5 +1,6 @@
 """The ledger as the rest of the package sees it: each method is one transaction."""
 
+import hashlib
 import os
 import pwd
 import socket
@@ -115,6 +116,16 @@ class Ledger:
     def one_machine(self) -> bool:
         """Whether only processes of this machine can use this ledger."""
         return self._database.one_machine
+
+    @property
+    def identity(self) -> str:
+        """What tells this ledger from others, also in a backup: a hash of when it was made."""
+
+        def found(connection: sa.Connection) -> str:
+            made = connection.scalar(sa.select(store.ledger_meta.c.created_at))
+            return hashlib.sha256(f"ledger made at {made}".encode()).hexdigest()
+
+        return self._database.read(found)
 
     def set_budget(
         self,
