@@ -158,7 +158,7 @@ def record(script_task: str, results: str, asset: Asset) -> Any:
     def told(ti: Any = None, outlet_events: Any = None) -> None:
         published = f"{ti.task_id.removesuffix('record')}{script_task}"
         found = read_result(result_path(results, ti.dag_id, ti.run_id, published))
-        if found is None or found.get("error"):
+        if found is None or found.get("error") or not found.get("charge"):
             raise AirflowFailException(f"task {published} left no result of something published in {results}")
         event = outlet_events[asset]
         event.extra = {
