@@ -209,7 +209,7 @@ def test_no_value_of_a_row_and_no_key_is_in_logs_or_xcom(nights: Nights) -> None
     kept = [
         path for path in nights.home.rglob("*") if path.is_file() and nights.home / "in" not in path.parents
     ]
-    logs = [path for path in kept if path.suffix in {".log", ".json", ".db"}]
+    logs = [path for path in kept if path.suffix in {".log", ".json", ".db", ".db-wal"}]
     assert any(b"private_release.py" in path.read_bytes() for path in logs)
     for path in logs:
         content = path.read_bytes()
@@ -221,3 +221,13 @@ def test_no_value_of_a_row_and_no_key_is_in_logs_or_xcom(nights: Nights) -> None
 def test_a_manual_run_with_a_key_that_is_none_is_refused_by_the_api(nights: Nights) -> None:
     with pytest.raises(urllib.error.HTTPError, match="400"):
         nights.airflow.trigger("flights", key="{{ ds }}")
+
+
+def test_a_manual_run_with_a_key_to_come_fails_at_once_and_is_not_tried_again(nights: Nights) -> None:
+    run = nights.airflow.trigger("flights", key=(datetime.now(UTC) + timedelta(2)).date().isoformat())
+    until(lambda: nights.airflow.runs("flights")[run]["state"] == "failed", seconds=LONGEST)
+    tasks = nights.airflow.tasks("flights", run)
+    assert [(tasks[name]["state"], tasks[name]["try_number"]) for name in ("privatize", "publish")] == [
+        ("failed", 1),
+        ("upstream_failed", 0),
+    ]
