@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OLDEST := .venv-oldest
 OLDEST_READY := $(OLDEST)/.ready
+AIRFLOW := .venv-airflow
+AIRFLOW_READY := $(AIRFLOW)/.ready
 # What meets Spark: its operators, its failures, a release from plan to seal.
 MEET_SPARK := tests/frames/test_aggregate.py tests/frames/test_frames_expressions.py tests/frames/test_sources.py \
 	tests/frames/test_selection.py tests/frames/test_every_measure.py tests/frames/test_survey_frames.py \
@@ -17,7 +19,7 @@ TWO_PROCESSES := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 # Tests start hundreds of processes: without bytecode on disk each one compiles whatever it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-whole test-oldest test-versions check format lock clean
+.PHONY: help setup demo test test-whole test-oldest test-versions airflow test-airflow check format lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -36,6 +38,11 @@ $(OLDEST_READY): requirements/uv.txt requirements/oldest.txt pyproject.toml | $(
 	@$(PYTHON) -m venv $(OLDEST)
 	@$(BIN)/uv pip sync --quiet --python $(OLDEST)/bin/python --require-hashes requirements/oldest.txt
 	@$(BIN)/uv pip install --quiet --python $(OLDEST)/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(AIRFLOW_READY): requirements/uv.txt requirements/airflow.txt | $(READY)
+	@$(PYTHON) -m venv $(AIRFLOW)
+	@$(BIN)/uv pip sync --quiet --python $(AIRFLOW)/bin/python --require-hashes requirements/airflow.txt
 	@touch $@
 
 $(LINES:%=.venv-%/.ready): .venv-%/.ready: requirements/dev.txt pyproject.toml | $(READY)
@@ -61,6 +68,11 @@ test-oldest: setup $(OLDEST_READY)  ## the oldest Spark line: the same digest, a
 test-versions: setup $(OLDEST_READY) $(LINES:%=.venv-%/.ready)  ## one digest on every Spark line
 	@$(BIN)/python tests/clusters/compare_lines.py $(OLDEST)/bin/python $(LINES:%=.venv-%/bin/python) $(BIN)/python
 
+airflow: $(AIRFLOW_READY)  ## make .venv-airflow: Airflow 3, in an environment without this package
+
+test-airflow: setup airflow  ## the DAGs, and two nights of a release under a real scheduler
+	@DP_SPARK_REQUIRE_AIRFLOW=1 $(BIN)/python -m pytest tests/airflow
+
 check: setup  ## lint, format, strict types, imports between rooms
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -76,6 +88,7 @@ lock: setup  ## resolve dependencies anew and export the requirement lists
 	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra postgres --extra delta --extra iceberg --extra duckdb --extra demo -o requirements/jobs.txt
 	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra connect --extra postgres --extra delta --extra iceberg --extra duckdb --extra demo --group dev -o requirements/dev.txt
 	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra postgres --extra demo --group dev --group oldest -o requirements/oldest.txt
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url requirements/airflow.in -o requirements/airflow.txt
 
 clean:  ## remove environments and caches (never .dp_spark: it holds the ledger)
 	rm -rf $(VENV) .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -135,6 +135,13 @@ def test_jobs_only_parse_and_call() -> None:
         assert own_names(path) <= {"dp_spark.cli", "dp_spark.pipeline"}
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "airflow_dags").rglob("*.py")), ids=lambda path: path.name)
+def test_dags_know_airflow_and_nothing_of_spark_or_of_the_package(path: Path) -> None:
+    """They are read in an environment that has neither."""
+    top_level = {name.split(".")[0] for name in imported(path)}
+    assert top_level <= {"airflow", "dp_spark_dags", "yaml", *sys.stdlib_module_names}
+
+
 def own_names(path: Path) -> set[str]:
     return {".".join(name.split(".")[:2]) for name in imported(path) if name.startswith("dp_spark")}
 

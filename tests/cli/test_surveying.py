@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from dp_spark.cli.main import app
+from dp_spark.cli.results import wave_outcome
 from dp_spark.errors import ExitCode
 from dp_spark.release.ledger import store
 from dp_spark.release.places import open_ledger
@@ -164,3 +165,24 @@ def test_plan_and_open_refuse_the_same_lists_and_inputs(asked: Path) -> None:
     refused = json.loads(told(*planning, code=ExitCode.LEDGER))["refused"]
     assert refused == json.loads(told(*opening, code=ExitCode.LEDGER))
     assert refused["error"] == "source_of_another_population"
+
+
+def test_a_job_of_a_wave_leaves_its_state_its_cost_and_what_is_left(home: Path) -> None:
+    told("ledger", "init")
+    told(*LIMIT, "--epsilon", "7/2", "--unit", "person")
+    nothing = wave_outcome(Path("survey.yaml"), "2024q1", profile=None)
+    assert (nothing["state"], nothing["left"]) == (None, {"epsilon": "7/2"})
+    open_survey(
+        parse_survey(SPEC),
+        "2024q1",
+        profile=embedded_profile(),
+        spark=lambda: pytest.fail("no Spark"),
+        reason="x",
+    )
+    assert wave_outcome(Path("survey.yaml"), "2024q1", profile=None) == {
+        "key": "2024q1",
+        "release": "us_persons/work_status/2024q1",
+        "state": "open",
+        "charge": {"epsilon": "1"},
+        "left": {"epsilon": "5/2"},
+    }
