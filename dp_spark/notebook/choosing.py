@@ -1,21 +1,8 @@
-"""The words about rows: where they are and which count; functions that `Release` has as its methods."""
+"""The words about rows: when they are there and which count; functions that `Release` has as its methods."""
 
 import os
 
-from dp_spark.errors import SpecRefused
 from dp_spark.notebook.words import Listed, Number, R
-
-
-def reading(
-    release: R, *, parquet: str | os.PathLike[str] | None = None, csv: str | os.PathLike[str] | None = None
-) -> R:
-    """Read the rows from a path, so that `run` needs no frame."""
-    given = {form: path for form, path in {"parquet": parquet, "csv": csv}.items() if path is not None}
-    if len(given) != 1:
-        way_out = 'write .reading(parquet="data/visits"), or csv'
-        raise SpecRefused("spec_invalid", f"reading is given {len(given)} paths, not one", way_out=way_out)
-    ((form, path),) = given.items()
-    return release._with("input", {"format": form, "path": path})
 
 
 def period(release: R, column: str, *, every: str, timezone: str = "UTC") -> R:

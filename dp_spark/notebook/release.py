@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from dp_spark.errors import SetupRefused, SpecRefused
-from dp_spark.notebook import asking, choosing, grouping
+from dp_spark.notebook import asking, choosing, grouping, places
 from dp_spark.notebook.explanation import Explanation, explained
 from dp_spark.notebook.missing import missing, require_complete
 from dp_spark.notebook.words import Number
@@ -108,7 +108,8 @@ class Release:
         bounds = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group, "max_rows": max_rows}
         return self._with("bounds", {key: each for key, each in bounds.items() if each is not None})
 
-    reading = choosing.reading
+    reading = places.reading
+    published = places.published
     period = choosing.period
     ready = choosing.ready
     compared = choosing.compared
@@ -163,10 +164,6 @@ class Release:
         """
         written = {"population": population, "horizon": horizon, "pool": pool}
         return self._with("budget", {key: each for key, each in written.items() if each is not None})
-
-    def published(self, *, parquet: str | os.PathLike[str]) -> Self:
-        """Publish to a directory of Parquet files; each release needs its own."""
-        return self._added("publish", {"sink": "parquet", "path": parquet})
 
     @cached_property
     def spec(self) -> ReleaseSpec:

@@ -267,7 +267,7 @@ def test_a_release_of_rows_needs_no_bounds() -> None:
         (lambda: small().neighbours("swap"), "neighbours = 'swap': is not known"),
         (lambda: small().of_units("p", per="year"), "unit.per = 'year': is not known"),
         (lambda: small().grouped_by("place", public=["a", "a"]), "is listed twice"),
-        (lambda: small().reading(), "reading is given 0 paths"),
+        (lambda: small().reading(), "reading is given 0 places"),
         (lambda: small().rolled_up("place"), "rollup[0] = 'place': is not a list of columns"),
         (lambda: small().histogram("h", "v", edges=[1, 0]), "queries[1].edges[1] = 0: is not above the edge"),
         (lambda: small().quantiles("h", "v", edges=[0, 1], at=[]), "queries[1].at = []: is an empty list"),
@@ -371,7 +371,7 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
         "guarantee": {"epsilon": draw(NUMBERS), "delta": draw(NUMBERS) / 1001},
         "queries": [draw(queries(f"q{i}", of_rows)) for i in range(draw(st.integers(1, 4)))],
         "budget": {"population": draw(st.text("aZ9_.-", min_size=1, max_size=5))},
-        "publish": [{"sink": "parquet", "path": f"out/{i}"} for i in range(draw(st.integers(1, 2)))],
+        "publish": [draw(a_sink(i)) for i in range(draw(st.integers(1, 2)))],
     }
     if draw(st.booleans()):
         kinds = st.sampled_from(["sums", "zcdp"])
@@ -389,7 +389,7 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
     if period:
         spec["period"] = {"column": draw(NAMES), "every": period, "timezone": "Asia/Tokyo"}
     if draw(st.booleans()):
-        spec["input"] = {"format": draw(st.sampled_from(["parquet", "csv"])), "path": "in/" + draw(NAMES)}
+        spec["input"] = draw(an_input())
     countable = [each["name"] for each in spec["queries"] if each["kind"] in ("count", "ids", "sum")]
     if len(countable) > 1 and draw(st.booleans()):
         named = {"numerator": countable[0], "denominator": countable[-1]}
@@ -438,6 +438,29 @@ def queries(draw: st.DrawFn, name: str, of_rows: bool) -> dict[str, Any]:
     return {**about, **column, **bounds, **more, **weighed}
 
 
+@st.composite
+def an_input(draw: st.DrawFn) -> dict[str, Any]:
+    kind = draw(st.sampled_from(["parquet", "csv", "delta", "table", "iceberg", "jdbc"]))
+    place = {"path": "in/" + draw(NAMES)} if kind in ("parquet", "csv", "delta") else {"table": "sales.rows"}
+    connection = {"connection": "lake"} if kind in ("iceberg", "jdbc") else {}
+    version = {"version": 3} if kind in ("delta", "iceberg") and draw(st.booleans()) else {}
+    return {"format": kind, **place, **connection, **version, **({"kept_days": 90} if version else {})}
+
+
+@st.composite
+def a_sink(draw: st.DrawFn, number: int) -> dict[str, Any]:
+    kind = draw(st.sampled_from(["parquet", "delta", "table", "iceberg", "sql"]))
+    place = {"path": f"out/{number}"} if kind in ("parquet", "delta") else {"table": f"sales.out{number}"}
+    connection = {"connection": "lake"} if kind in ("iceberg", "sql") else {}
+    shape = {"shape": draw(st.sampled_from(["wide", "long"]))} if draw(st.booleans()) else {}
+    return {"sink": kind, **place, **connection, **shape}
+
+
+def in_words(place: dict[str, Any], kind_key: str) -> dict[str, Any]:
+    rest = {key: each for key, each in place.items() if key not in (kind_key, "path", "table")}
+    return {place[kind_key]: place.get("path", place.get("table")), **rest}
+
+
 def said(spec: dict[str, Any]) -> Release:
     """The same in words."""
     release = Release.named(spec["release"])
@@ -452,7 +475,7 @@ def said(spec: dict[str, Any]) -> Release:
     else:
         release = release.guaranteed(**spec["guarantee"]).paid_by(**spec["budget"])
     for sink in spec["publish"]:
-        release = release.published(parquet=sink["path"])
+        release = release.published(**in_words(sink, "sink"))
     for name, derived in spec.get("derive", {}).items():
         release = release.derived(name, **derived)
     if "rollup" in spec:
@@ -462,7 +485,7 @@ def said(spec: dict[str, Any]) -> Release:
     if "period" in spec:
         release = release.period(**spec["period"])
     if "input" in spec:
-        release = release.reading(**{spec["input"]["format"]: spec["input"]["path"]})
+        release = release.reading(**in_words(spec["input"], "format"))
     for key in {"neighbours", "noise", "where"} & set(spec):
         release = getattr(release, key)(spec[key])
     return release
