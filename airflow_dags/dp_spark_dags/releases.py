@@ -46,7 +46,7 @@ def release_dag(  # noqa: PLR0913  # a DAG has as many sides
     Args:
         spec: its YAML file, which the job must be able to read by the same path.
         schedule: a cron line, in the time zone of the spec: the run is of the period before it. Without one,
-            at 02:30 after the end of each period. Also any timetable or asset; None: by hand only.
+            at 04:30 after the end of each period. Also any timetable or asset; None: by hand only.
         start_date: of the schedule; `catchup` needs one.
         catchup: whether periods that were missed since then are released, too. Each costs budget.
         default_args: of its tasks; over `DEFAULT_ARGS`.
