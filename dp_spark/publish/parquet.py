@@ -53,7 +53,7 @@ class ParquetSink:
     def require_free(self, part: Part, release_id: str, schema: pa.Schema) -> None:
         """As `Sink`."""
         home = local_root(self.root)
-        if home.is_file():
+        if os.path.isfile(home):  # False where it cannot be looked at
             raise refusing(f"parquet {home}", "its directory is a file")
         with suppress(OSError):  # to be mended before it is published
             target = _within(home, part)
