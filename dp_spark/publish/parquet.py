@@ -241,8 +241,10 @@ def _tidy(home: Path, release_id: str) -> None:
     Whoever else is at work on this release finds it published when its copy is gone.
     """
     incoming = _incoming(home)
-    for leftover in incoming.glob(f"{_attempts(release_id)}.*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+    with suppress(FileNotFoundError):  # another publisher has removed it, the last of them
+        for leftover in os.scandir(incoming):
+            if leftover.name.startswith(f"{_attempts(release_id)}."):
+                shutil.rmtree(leftover, ignore_errors=True)
     _remove_empty(incoming)
 
 

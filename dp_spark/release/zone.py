@@ -43,6 +43,7 @@ def _write(own: str, mark: Path) -> None:
     """Put the mark there whole, unless somebody was faster."""
     attempt = mark.with_name(f"{MARK}.{os.urandom(8).hex()}")
     try:
+        attempt.touch(0o600, exist_ok=False)
         attempt.write_text(own, encoding="utf-8")
         os.link(attempt, mark)
     except FileExistsError:

@@ -190,7 +190,7 @@ def test_a_sink_that_cannot_be_looked_at_is_not_known(world: World) -> None:
     sql = "{sink: sql, connection: nowhere, table: work}"
     spec = UNGROUPED.replace("path: out/work}", f"path: out/work}}, {sql}")
     world.profile = replace(
-        world.profile, connections={"nowhere": Connection(url="sqlite:////no/such/place/w.db")}
+        world.profile, connections={"nowhere": Connection(url="postgresql+psycopg://n@127.0.0.1:9/n")}
     )
     world.spec = parse_survey(spec)
     world.open()
