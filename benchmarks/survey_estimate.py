@@ -3,9 +3,9 @@
     python benchmarks/survey_estimate.py [--people 10000000]
 
 Reports of so many people on one question of 277 categories, 253 of them sensitive, in 51 groups; epsilon 1,
-mechanism `ubd`, method `likelihood`. In turn: the shuffle that counts reports by group; the decoding of all
-groups by Python workers; that of everybody by the driver. Medians and ranges are of the runs after one
-warm-up; CPU seconds are of this process and all below it.
+mechanism `ubd`. In turn: the shuffle that counts reports by group; the decoding of all groups by Python
+workers, by each method; that of everybody by the driver, by `likelihood`. Medians and ranges are of
+the runs after one warm-up; CPU seconds are of this process and all below it.
 """
 
 import tempfile
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from measuring import in_turn
 from printing import arguments, head, line, median_and_range
+from pyspark.sql import SparkSession
 from survey_randomize import STATES, survey_plan
 from tables import session
 
@@ -54,6 +55,11 @@ def write_drawn(plan: SurveyPlan, people: int, path: Path) -> None:
         pq.write_table(pa.table(columns), path / f"part-{i}.parquet", use_dictionary=["group", "report"])
 
 
+def decode(spark: SparkSession, counts: Path, plan: SurveyPlan) -> pa.Table:
+    """The shares of all groups, from the counts of a wave."""
+    return to_arrow(decoded(counted_reports(spark, str(counts), plan), plan=plan))
+
+
 def main() -> None:
     """Measure and print."""
     parser = arguments(__doc__)
@@ -69,9 +75,10 @@ def main() -> None:
         everybody = ReportCounts(counted["report"].to_numpy(), counted["n"].to_numpy())
         actions: dict[str, Callable[[], object]] = {
             "count shuffle": lambda: to_arrow(report_counts(stored)),
-            f"{STATES} groups, on workers": lambda: to_arrow(
-                decoded(counted_reports(spark, str(counts), plan), plan=plan)
-            ),
+            **{
+                f"{STATES} groups, {method}": partial(decode, spark, counts, survey_plan(method))
+                for method in ("likelihood", "linear")
+            },
             "everybody, on the driver": partial(plan.mechanism.estimate, everybody),
         }
         costs = dict(zip(actions, in_turn([*actions.values()], given.runs), strict=True))

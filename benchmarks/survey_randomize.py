@@ -61,7 +61,7 @@ def stored_answers(spark: SparkSession, people: int, unit: str) -> DataFrame:
     return spark.read.parquet(str(path))
 
 
-def survey_plan() -> SurveyPlan:
+def survey_plan(method: str = "likelihood") -> SurveyPlan:
     """The plan of the survey that is measured."""
     spec = SurveySpec(
         survey="work",
@@ -72,6 +72,7 @@ def survey_plan() -> SurveyPlan:
         group_by=["state"],
         groups={"public": [f"state {i:02d}" for i in range(STATES)]},
         budget={"population": "people"},
+        estimate={"method": method},
         publish=[{"sink": "parquet", "path": "out"}],
     )
     return plan_survey(spec)

@@ -32,12 +32,12 @@ def mean_shares(evidence: Evidence) -> Floats:
     """The (v,) sensitive shares: the mean of each, averaged over the shapes, at the most likely mass."""
     v = evidence.n_sensitive
     shares = most_likely(evidence, strength=_START * v)
-    shapes = _possible(v)
+    tilts = dict.fromkeys(_possible(v), 0.0)
     for _ in range(_STEPS if v > 1 else 0):
         cells = Cells.near(evidence, shares)
         if not cells.seen.any():
             break
-        averaged, shapes = _averaged(cells, shapes)
+        averaged, tilts = _averaged(cells, tilts)
         averaged = refitted(evidence, averaged)
         change = np.abs(averaged - shares) * np.sqrt(cells.curvature)
         shares = averaged
@@ -46,22 +46,21 @@ def mean_shares(evidence: Evidence) -> Floats:
     return shares
 
 
-def _possible(v: int) -> dict[Shape, float]:
+def _possible(v: int) -> list[Shape]:
     """The shapes that leave enough of v categories not empty."""
-    return {
-        shape: probability
-        for shape, probability in SHAPES.items()
-        if shape.empty == 0 or (1 - shape.empty) * v >= _LEAST_FULL
-    }
+    return [shape for shape in SHAPES if shape.empty == 0 or (1 - shape.empty) * v >= _LEAST_FULL]
 
 
-def _averaged(cells: Cells, shapes: dict[Shape, float]) -> tuple[Floats, dict[Shape, float]]:
-    """The cells' means, averaged over the shapes by their probability after the reports; those that count."""
-    given = [means_given(shape, cells) for shape in shapes]
-    logs = np.array([tilted.log_density for tilted in given]) + np.log(list(shapes.values()))
+def _averaged(cells: Cells, tilts: dict[Shape, float]) -> tuple[Floats, dict[Shape, float]]:
+    """The cells' means, averaged over the shapes by their probability after the reports; those that count.
+
+    Each shape stands with its tilt, from which the next search starts.
+    """
+    given = [means_given(shape, cells, tilt) for shape, tilt in tilts.items()]
+    logs = np.array([tilted.log_density for tilted in given]) + np.log([SHAPES[shape] for shape in tilts])
     if not np.isfinite(logs).any():
-        return cells.shares, shapes
+        return cells.shares, tilts
     logs -= logs.max()
     averaged: Floats = np.average([tilted.means for tilted in given], axis=0, weights=np.exp(logs))
-    counting = (shape for shape, log in zip(shapes, logs, strict=True) if log > _NEVER)
-    return averaged, {shape: shapes[shape] for shape in counting}
+    counting = zip(tilts, given, logs > _NEVER, strict=True)
+    return averaged, {shape: tilted.tilt for shape, tilted, counts in counting if counts}

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dp_spark.errors import PlanRefused
-from dp_spark.uldp import mode
+from dp_spark.uldp import mode, shapes
 from dp_spark.uldp.cells import Cells
 from dp_spark.uldp.designs import Floats
 from dp_spark.uldp.estimate import Blocks, Estimate, Method, Observed
@@ -362,6 +362,32 @@ def test_means_and_weights_of_spreads_are_those_of_the_exact_integral() -> None:
         assert tilted.means == pytest.approx(means, abs=0.006)
     differences = np.array([tilted.log_density for tilted in ours]) - [log for _, log in exact]
     assert differences == pytest.approx(np.full(4, differences.mean()), abs=0.3)
+
+
+@pytest.mark.parametrize("n", [500, 50_000])
+def test_thirty_times_as_many_nodes_give_the_same_shares(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To a twentieth of a standard error, which adds a part in 400 to the squared error."""
+    channel = CHANNELS["windows"]
+    evidence = Evidence.of(channel.drawn(skewed(channel), n, np.random.default_rng(4)))
+    shares = mean_shares(evidence)
+    monkeypatch.setattr(shapes, "_PRIOR_NODES", 999)
+    monkeypatch.setattr(shapes, "_REPORT_NODES", 999)
+    shapes._log_prior_of_sum.cache_clear()
+    exact = mean_shares(evidence)
+    shapes._log_prior_of_sum.cache_clear()
+    error = np.abs(shares - exact) * np.sqrt(Cells.near(evidence, exact).curvature)
+    assert 0 < error.max() < 0.05
+
+
+def test_where_the_search_for_a_tilt_starts_changes_nothing() -> None:
+    channel = CHANNELS["windows"]
+    evidence = Evidence.of(channel.drawn(skewed(channel), 5_000, np.random.default_rng(4)))
+    cells = Cells.near(evidence, most_likely(evidence, 2.0))
+    found = means_given(Shape(0.75, 0.5), cells)
+    for start in (found.tilt, found.tilt + 300.0, found.tilt - 300.0):
+        again = means_given(Shape(0.75, 0.5), cells, start)
+        assert again.means == pytest.approx(found.means, abs=1e-3 * float(found.means.std()))
+        assert again.log_density == pytest.approx(found.log_density, abs=1e-3)
 
 
 def test_names_of_categories_do_not_matter() -> None:
