@@ -85,8 +85,8 @@ format: setup  ## let the tools format and mend what they can
 
 lock: setup  ## resolve dependencies anew and export the requirement lists
 	@$(BIN)/uv lock --upgrade
-	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra postgres --extra delta --extra iceberg --extra duckdb --extra demo -o requirements/jobs.txt
-	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra connect --extra postgres --extra delta --extra iceberg --extra duckdb --extra demo --group dev -o requirements/dev.txt
+	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra postgres --extra delta --extra iceberg --extra duckdb --extra lineage --extra demo -o requirements/jobs.txt
+	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra connect --extra postgres --extra delta --extra iceberg --extra duckdb --extra lineage --extra demo --group dev -o requirements/dev.txt
 	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra postgres --extra demo --group dev --group oldest -o requirements/oldest.txt
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url requirements/airflow.in -o requirements/airflow.txt
 

@@ -1,4 +1,4 @@
-"""One line of JSON for each run, in the profile's `metrics` file: what became of it, seconds, charge."""
+"""What each run leaves behind: a line in the profile's `metrics` file, events in its `lineage` file."""
 
 import json
 import os
@@ -8,19 +8,42 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dp_spark.cli.guard import ERRORS
 from dp_spark.cli.progress import Step
 from dp_spark.errors import ExitCode, Refusal
+from dp_spark.release.connecting import require_extra
 from dp_spark.release.ledger import Ledger, ReleaseId, ReleaseRecord, WaveId, utc_now
 from dp_spark.release.places import open_ledger
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import ReleaseSpec, SurveySpec
 
+if TYPE_CHECKING:
+    from dp_spark.cli.lineage import Trace
+
 FORMAT = "dp_spark metrics 1"
 Observer = Callable[[Step], None]
 Outcome = dict[str, object]
 _UNKNOWN: Outcome = {"state": None, "charge": None, "left": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a run is about.
+
+    Attributes:
+        profile: says where lines and events go.
+        spec: of the release or survey.
+        key: of the period, or the wave's name.
+        told: what the ledger has of it: id, state, what the run that began at a time charged, what is left;
+            what it cannot be asked is None.
+    """
+
+    profile: Profile
+    spec: ReleaseSpec | SurveySpec
+    key: str
+    told: Callable[[datetime], Outcome]
 
 
 @dataclass(slots=True)
@@ -40,20 +63,22 @@ class _Clock:
 
 
 @contextmanager
-def measured(
-    observe: Observer, profile: Profile, command: str, told: Callable[[datetime], Outcome]
-) -> Iterator[Observer]:
+def measured(observe: Observer, subject: Subject, command: str) -> Iterator[Observer]:
     """An observer that passes steps on; when the run is over, in whatever way, its line is written.
 
     Args:
         observe: is told each step too.
-        profile: says where lines go; without `metrics` in it, nothing is written.
+        subject: what the run is about; without `metrics` and `lineage` in its profile, nothing is written.
         command: what runs.
-        told: what the ledger has of the run that began at a time: id, state, charge, what is left.
+
+    Raises:
+        SetupRefused: lineage is asked for, and OpenLineage's library is not installed.
     """
-    if profile.metrics is None:
+    profile = subject.profile
+    if profile.metrics is None and profile.lineage is None:
         yield observe
         return
+    trace = _trace(subject, command)
     clock, began, code, refusal = _Clock(), utc_now(), ExitCode.UNEXPECTED, None
 
     def passed_on(step: Step) -> None:
@@ -75,19 +100,29 @@ def measured(
             "format": FORMAT,
             "at": began.astimezone(UTC).isoformat(timespec="milliseconds"),
             "command": command,
-            **told(began),
+            **subject.told(began),
             "step": clock.step,
             "seconds": {step: round(each, 3) for step, each in clock.seconds.items()},
             "refusal": refusal,
             "exit_code": int(code),
         }
-        _append(profile.metrics, json.dumps(line) + "\n")
+        if profile.metrics is not None:
+            _append(profile.metrics, json.dumps(line) + "\n")
+        if trace is not None:
+            trace.ended(line)
 
 
-def of_release(
-    profile: Profile, spec: ReleaseSpec, key: str, revise: str | None
-) -> Callable[[datetime], Outcome]:
-    """What the ledger has of a release, for its line; what it cannot be asked is None."""
+def _trace(subject: Subject, command: str) -> "Trace | None":
+    if subject.profile.lineage is None:
+        return None
+    require_extra("openlineage", "lineage")
+    from dp_spark.cli.lineage import Trace  # noqa: PLC0415  # the library is an extra
+
+    return Trace.begun(subject.profile, subject.spec, command, subject.key)
+
+
+def of_release(profile: Profile, spec: ReleaseSpec, key: str, revise: str | None) -> Subject:
+    """A run of a release."""
 
     def told(began: datetime) -> Outcome:
         asked: Outcome = {"release": f"{spec.budget.population}/{spec.release}/{key}", **_UNKNOWN}
@@ -102,13 +137,15 @@ def of_release(
             is_new = record.reserved_at >= began
             asked |= {"release": str(record.release_id), "state": record.state.value}
             asked["charge"] = _pair(record.charge.epsilon, record.charge.delta) if is_new else None
+            asked["guarantee"] = _pair(record.charge.epsilon, record.charge.delta)
+            asked["digest"] = record.artefact.digest if record.artefact else None
         return asked
 
-    return told
+    return Subject(profile, spec, key, told)
 
 
-def of_wave(profile: Profile, spec: SurveySpec, wave: str) -> Callable[[datetime], Outcome]:
-    """What the ledger has of a wave, for its line; what it cannot be asked is None."""
+def of_wave(profile: Profile, spec: SurveySpec, wave: str) -> Subject:
+    """A run of a step of a wave."""
 
     def told(began: datetime) -> Outcome:
         population, survey = spec.budget.population, spec.survey
@@ -125,9 +162,10 @@ def of_wave(profile: Profile, spec: SurveySpec, wave: str) -> Callable[[datetime
         if record is not None:
             is_new = datetime.fromisoformat(record.opened_at) >= began
             asked |= {"state": record.state.value, "charge": _pair(record.epsilon, 0) if is_new else None}
+            asked["guarantee"] = _pair(record.epsilon, 0)
         return asked
 
-    return told
+    return Subject(profile, spec, wave, told)
 
 
 def _record(ledger: Ledger, first: ReleaseId, revise: str | None) -> ReleaseRecord | None:

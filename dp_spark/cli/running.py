@@ -72,10 +72,10 @@ def _done(
     command: str, work: Callable[..., T], spec: Path, key: str, profile: str | None, revise: str | None
 ) -> T:
     release, places = load_spec(spec), load_profile(profile)
-    told = of_release(places, release, key, revise)
+    subject = of_release(places, release, key, revise)
     with (
         progress(ERRORS, f"{release.release} {key}") as shown,
-        measured(shown, places, command, told) as observe,
+        measured(shown, subject, command) as observe,
     ):
         return work(
             release,

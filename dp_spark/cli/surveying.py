@@ -261,10 +261,10 @@ def _done(
 ) -> _Result:
     """What a step of a wave answers; its progress is shown, and Spark starts if it asks for it."""
     places = load_profile(profile)
-    told = of_wave(places, survey, wave)
+    subject = of_wave(places, survey, wave)
     with (
         progress(ERRORS, f"{survey.survey} {wave}", idle="nothing was left to do") as shown,
-        measured(shown, places, f"survey {command}", told) as observe,
+        measured(shown, subject, f"survey {command}") as observe,
     ):
         return step(survey, wave, profile=places, spark=lambda: start_session(places.spark), observe=observe)
 

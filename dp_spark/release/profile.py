@@ -29,7 +29,7 @@ _EMBEDDED = {
 _LEDGERS = "sqlite:///PATH or postgresql+psycopg://ROLE@HOST/DATABASE"
 # What a PostgreSQL URL may say of the way to its server; nothing of it is a secret.
 _POSTGRES_OPTIONS = frozenset({"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey"})
-_KEYS = (*_EMBEDDED, "ledger_password", "connections", "retention_days", "metrics", "spark")
+_KEYS = (*_EMBEDDED, "ledger_password", "connections", "retention_days", "metrics", "lineage", "spark")
 _CONNECTION_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _LONGEST_RETENTION = 36_600  # days
 # Answers depend on these: dp_spark sets some itself, and knows no engine but Spark's own.
@@ -85,6 +85,7 @@ class Profile:
         retention_days: days after its seal for which the staged artefact of a release is kept; None is for
             ever.
         metrics: the file that gets a line of JSON for each run; None for none.
+        lineage: the file that gets OpenLineage's events of each run; None for none.
         embedded: whether no profile was given and everything lies under `.dp_spark`.
     """
 
@@ -99,6 +100,7 @@ class Profile:
     connections: Mapping[str, Connection] = field(default_factory=dict)
     retention_days: int | None = None
     metrics: Path | None = None
+    lineage: Path | None = None
 
 
 def load_profile(
@@ -327,7 +329,7 @@ def _read_file(value: object, root: Path) -> Path:
     text = read_text(value)
     if "://" in text:
         allowed = "a file of this machine or a mounted one"
-        raise wrong(text, "is a URL", allowed=allowed, way_out='write metrics = "metrics.jsonl"')
+        raise wrong(text, "is a URL", allowed=allowed, way_out="write a path such as /var/log/dp_spark.jsonl")
     return Path(os.path.normpath(root / text))
 
 
@@ -382,6 +384,7 @@ _READERS: Mapping[str, Callable[[object, Path], object]] = {
     "connections": _read_connections,
     "retention_days": _read_retention,
     "metrics": _read_file,
+    "lineage": _read_file,
     "spark": _read_spark,
 }
 
@@ -419,6 +422,8 @@ statements = {json.dumps(statements)}
 
 # One line of JSON for each run: release, state, seconds, charge, what is left, exit code.
 # metrics = "metrics.jsonl"
+# OpenLineage's events of each run: what it reads, where it publishes, what it costs; needs dp-spark[lineage].
+# lineage = "lineage.jsonl"
 
 # Databases and catalogs that specs call `connection`; `password` says where it is, no URL holds one.
 # [connections.warehouse]
