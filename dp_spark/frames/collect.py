@@ -1,4 +1,4 @@
-"""Exact totals on the driver: the one Spark action of a release, and its sums put together."""
+"""Exact totals on the driver: the one Spark action over its rows, and its sums put together."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ def collect_totals(
     """Exact totals of every group, zero where it has no rows, in the order of `plan.drawn`.
 
     Of shape (groups,), or (groups, bins) where a group has several cells; the groups are those of the total's
-    level. The one Spark action of a release; where it selected no group, rows are not asked again.
+    level. The one Spark action over its rows; where it selected no group, rows are not asked again.
 
     Raises:
         BoundsExceeded: a unit has more rows among those that were added up than the bounds allow.

@@ -10,6 +10,7 @@ from dp_spark.frames.groups import table_keys
 from dp_spark.frames.rows import Rows
 from dp_spark.frames.selection import selected_groups
 from dp_spark.frames.session import TIME_ZONE
+from dp_spark.frames.workers import require_workers
 from dp_spark.pipeline.readiness import require_over, require_ready
 from dp_spark.pipeline.run import Asked, Step, reach_of
 from dp_spark.publish import (
@@ -67,6 +68,7 @@ def reserved(asked: Asked) -> Claim:
     )
     ledger.require_admitted(wanted)
     asked.observe(Step.START)
+    require_workers(rows.session())
     rows = rows.at_newest()
     plan = _with_listed_table(plan, asked.window, rows, private)
     _require_input(plan, asked.window, rows)
