@@ -26,6 +26,23 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+_WHAT_IS_DECIDED = frozenset(
+    {ExitCode.USAGE, ExitCode.SPEC, ExitCode.PLAN, ExitCode.BUDGET, ExitCode.LEDGER, ExitCode.HELD}
+)
+_OF_A_MOMENT = frozenset(
+    {
+        "superseded",
+        "illegal_step",
+        "account_changed",
+        "batches_race",
+        "other_batch",
+        "other_batches",
+        "ledger_busy",
+        "ledger_outcome_unknown",
+    }
+)  # of the ledger: two runs met, or its database could not be asked
+
+
 class Refusal(Exception):
     """Something that dp_spark will not do.
 
@@ -46,6 +63,15 @@ class Refusal(Exception):
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """For other processes: whatever arguments a subclass takes."""
         return _again, (type(self), self.code, self.message, self.way_out)
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same command may succeed later, with nobody doing anything about it.
+
+        What spec, ledger and checks have decided stands, unless two runs met; a source, a sink, a disk or a
+        database may be there again.
+        """
+        return self.code in _OF_A_MOMENT or self.exit_code not in _WHAT_IS_DECIDED
 
     def as_json(self) -> dict[str, str | int]:
         """The refusal as the `--json` form prints it."""
@@ -125,6 +151,8 @@ class PublishRefused(Refusal):
 
 class BoundsExceeded(Refusal):
     """More of a unit was added up than the bounds allow: an error in dp_spark, whatever the input."""
+
+    may_pass = False
 
     def __init__(self) -> None:
         super().__init__(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dp_spark_dags.results import read_result, result_path
+from dp_spark_dags.results import result_of_attempt
 
 _LOG = logging.getLogger(__name__)
 
@@ -53,19 +53,18 @@ def callback(tell: Tell, results: str) -> Callable[[Mapping[str, Any]], None]:
     """An Airflow callback that tells of a failed task what its job has left in `results`."""
 
     def on_failure(context: Mapping[str, Any]) -> None:
-        task = context["ti"]
-        tell(failure_of(task.dag_id, task.run_id, task.task_id, results))
+        tell(failure_of(context["ti"], results))
 
     return on_failure
 
 
-def failure_of(dag_id: str, run_id: str, task_id: str, results: str) -> Failure:
-    """The failure of a task, from what its job has left."""
-    told = read_result(result_path(results, dag_id, run_id, task_id)) or {}
+def failure_of(task: Any, results: str) -> Failure:
+    """The failure of a task instance, from what its job has left in this attempt."""
+    told = result_of_attempt(task, results) or {}
     return Failure(
-        dag_id,
-        run_id,
-        task_id,
+        task.dag_id,
+        task.run_id,
+        task.task_id,
         error=str(told.get("error") or "no_result"),
         message=str(told.get("message") or "the job left no result: it was killed, or it never began"),
         way_out=str(

@@ -5,14 +5,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, Asset, Param, TaskGroup, task
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk import DAG, Asset, Param, TaskGroup
 
 from dp_spark_dags.crons import USUAL_CRONS, partitions_of
 from dp_spark_dags.failures import Tell, callback, log_failure
 from dp_spark_dags.jobs import Job, Submit, spark_submit
 from dp_spark_dags.keys import PATTERN, key_of_run
-from dp_spark_dags.results import default_results, read_result, result_path
+from dp_spark_dags.recording import Record
+from dp_spark_dags.results import default_results, result_path
+from dp_spark_dags.retries import UnlessRefused
 from dp_spark_dags.specs import SpecFacts, is_release, read_spec
 
 USUAL = "usual"
@@ -146,31 +147,6 @@ def key_param() -> Param:
     )
 
 
-def record(script_task: str, results: str, asset: Asset) -> Any:
-    """The task that tells Airflow what was published: an asset event with id, digest and cost, no value.
-
-    Args:
-        script_task: id, within its group, of the task whose job published.
-        results: where that left its result.
-        asset: of the event; the key is its partition.
-    """
-
-    def told(ti: Any = None, outlet_events: Any = None) -> None:
-        published = f"{ti.task_id.removesuffix('record')}{script_task}"
-        found = read_result(result_path(results, ti.dag_id, ti.run_id, published))
-        if found is None or found.get("error") or not found.get("charge"):
-            raise AirflowFailException(f"task {published} left no result of something published in {results}")
-        event = outlet_events[asset]
-        event.extra = {
-            "release_id": found["release"],
-            "digest": found.get("digest"),
-            **{name: found["charge"][name] for name in ("epsilon", "delta") if name in found["charge"]},
-        }
-        event.add_partitions(found["key"])
-
-    return task(task_id="record", outlets=[asset], do_xcom_push=False)(told)()
-
-
 def result_template(results: str) -> str:
     """The template of the path where the job of a task leaves its result."""
     return f"{{{{ dp_spark_result({results!r}, ti.dag_id, ti.run_id, ti.task_id) }}}}"
@@ -193,14 +169,18 @@ def _tasks(
         submit(Job(step, "private_release.py", (*arguments, "--step", step)))
         for step in ("privatize", "publish")
     ]
-    end = record("publish", results, asset_of(facts))
+    end = Record(published="publish", results=results, asset=asset_of(facts))
     jobs[0] >> jobs[1] >> end  # order of tasks, as Airflow says it
-    for each in (*jobs, end.operator):
-        tell_failures(each, tell, results)
+    for each in (*jobs, end):
+        prepare_for_failure(each, tell, results)
 
 
-def tell_failures(operator: Any, tell: Tell, results: str) -> None:
-    """Have a task's failure told, beside whatever its DAG does on one."""
+def prepare_for_failure(operator: Any, tell: Tell, results: str) -> None:
+    """Have a task's failure told, beside whatever its DAG does on one, and no refusal tried again.
+
+    A retry policy of its own stays.
+    """
+    operator.retry_policy = operator.retry_policy or UnlessRefused(results)
     own = operator.on_failure_callback or []
     operator.on_failure_callback = [
         *(own if isinstance(own, list | tuple) else [own]),

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,19 @@ def result_path(root: str, dag_id: str, run_id: str, task_id: str) -> str:
     return str(Path(root, *parts))
 
 
-def read_result(path: str) -> Mapping[str, Any] | None:
-    """What the job left, if it left anything."""
+def read_result(path: str, since: datetime | None = None) -> Mapping[str, Any] | None:
+    """What the job left, if it left anything; with `since`, only what was written then or later."""
     try:
         with Path(path).open("rb") as stream:
+            if since is not None and os.fstat(stream.fileno()).st_mtime < since.timestamp():
+                return None
             told = json.loads(stream.read(_LONGEST))
     except (OSError, ValueError):
         return None
     return told if isinstance(told, dict) else None
+
+
+def result_of_attempt(task: Any, results: str) -> Mapping[str, Any] | None:
+    """What the job left in the attempt at hand of a task instance; nothing of an earlier one."""
+    path = result_path(results, task.dag_id, task.run_id, task.task_id)
+    return read_result(path, since=getattr(task, "start_date", None))

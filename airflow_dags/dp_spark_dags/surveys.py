@@ -9,13 +9,13 @@ from airflow.sdk import DAG
 
 from dp_spark_dags.failures import Tell, log_failure
 from dp_spark_dags.jobs import Job, Submit, spark_submit
+from dp_spark_dags.recording import Record
 from dp_spark_dags.releases import (
     DEFAULT_ARGS,
     MACROS,
     asset_of,
-    record,
+    prepare_for_failure,
     result_template,
-    tell_failures,
 )
 from dp_spark_dags.results import default_results
 from dp_spark_dags.specs import read_spec
@@ -78,12 +78,12 @@ def survey_dags(  # noqa: PLR0913  # as many as `release_dag` has
     with DAG(
         f"{name}_randomize", schedule=schedule, start_date=start_date, end_date=end_date, **common
     ) as nightly:
-        tell_failures(submit(Job("randomize", "randomize_survey.py", about)), on_failure, directory)
+        prepare_for_failure(submit(Job("randomize", "randomize_survey.py", about)), on_failure, directory)
     ending = {"schedule": None} if end_date is None else {"schedule": "@once", "start_date": end_date}
     with DAG(f"{name}_estimate", **ending, **common) as last:
         estimate = submit(Job("estimate", "estimate_survey.py", (*about, "--close")))
-        end = record("estimate", directory, asset_of(facts))
+        end = Record(published="estimate", results=directory, asset=asset_of(facts))
         estimate >> end  # order of tasks, as Airflow says it
-        for each in (estimate, end.operator):
-            tell_failures(each, on_failure, directory)
+        for each in (estimate, end):
+            prepare_for_failure(each, on_failure, directory)
     return nightly, last

@@ -1,7 +1,7 @@
 """What a job leaves for its scheduler: one JSON file with state, digest, cost and what is left, or a refusal.
 
 A scheduler reads it instead of the ledger: it needs no dp_spark, no key and no password for that. It holds no
-value of a row or group.
+value of a row or group. After a failure `may_pass` says whether the same command may succeed later.
 """
 
 import json
@@ -34,15 +34,15 @@ def with_result(
 
     def told() -> None:
         _clear(place)
-        ended: Facts = {"error": "interrupted", "exit_code": int(ExitCode.INTERRUPTED)}
+        ended: Facts = {"error": "interrupted", "exit_code": int(ExitCode.INTERRUPTED), "may_pass": True}
         try:
             action()
             ended = {"error": None, "exit_code": int(ExitCode.OK)}
         except Refusal as refusal:
-            ended = refusal.as_json()
+            ended = {**refusal.as_json(), "may_pass": refusal.may_pass}
             raise
         except Exception:
-            ended = {"error": "unexpected", "exit_code": int(ExitCode.UNEXPECTED)}
+            ended = {"error": "unexpected", "exit_code": int(ExitCode.UNEXPECTED), "may_pass": True}
             raise
         finally:
             _write(place, {**ended, **_known(facts)})
@@ -57,7 +57,7 @@ def release_outcome(spec: Path, key: str, *, profile: str | None, revise: str | 
 
 
 def wave_outcome(spec: Path, wave: str, *, profile: str | None) -> Facts:
-    """State and cost of a wave, and what is left of its account."""
+    """State, digest of the estimates and cost of a wave, and what is left of its account."""
     survey, ledger = load_survey(spec), open_ledger(load_profile(profile))
     return {"key": wave, **_wave_facts(ledger, survey, wave)}
 
@@ -92,6 +92,7 @@ def _wave_facts(ledger: Ledger, spec: SurveySpec, wave: str) -> Facts:
     return {
         "release": str(wave_id),
         "state": None if record is None else record.state.value,
+        "digest": None if record is None or record.estimates is None else record.estimates.digest,
         "charge": None if record is None else {"epsilon": str(record.epsilon)},
         "left": {"epsilon": str(account.limit - account.spent)},
     }

@@ -41,12 +41,30 @@ class Airflow:
         run = self.ask(f"dags/{dag}/dagRuns", {"logical_date": None, "conf": conf})
         return str(run["dag_run_id"])
 
+    def backfill(self, dag: str, first: str, last: str) -> None:
+        """Have the partitions of some days run."""
+        self.ask("backfills", _days(dag, first, last))
+
+    def backfill_would_run(self, dag: str, first: str, last: str) -> list[str]:
+        """The partitions that such a backfill would run."""
+        return [
+            run["partition_key"]
+            for run in self.ask("backfills/dry_run", _days(dag, first, last))["backfills"]
+        ]
+
     def runs(self, dag: str) -> dict[str, dict[str, Any]]:
         return {run["dag_run_id"]: run for run in self.ask(f"dags/{dag}/dagRuns")["dag_runs"]}
 
     def tasks(self, dag: str, run: str) -> dict[str, dict[str, Any]]:
         path = f"dags/{dag}/dagRuns/{urllib.request.quote(run)}/taskInstances"
         return {task["task_id"]: task for task in self.ask(path)["task_instances"]}
+
+    def states(self, dag: str) -> list[str]:
+        return [run["state"] for run in self.runs(dag).values()]
+
+
+def _days(dag: str, first: str, last: str) -> dict[str, str]:
+    return {"dag_id": dag, "from_date": f"{first}T00:00:00Z", "to_date": f"{last}T00:00:00Z"}
 
 
 def until(what: Callable[[], Any], *, seconds: float, every: float = 0.5) -> Any:
@@ -84,12 +102,8 @@ def running_airflow(home: Path, dags: Path, seconds: float) -> Iterator[Airflow]
         assert isinstance(token, str), (home / "standalone.log").read_text()[-3000:]
         yield Airflow(url, token)
     finally:
-        server.send_signal(signal.SIGINT)
-        try:
-            server.wait(30)
-        except subprocess.TimeoutExpired:
-            os.killpg(server.pid, signal.SIGKILL)
-            server.wait()
+        os.killpg(server.pid, signal.SIGKILL)  # a home that is thrown away needs no farewell
+        server.wait()
 
 
 def _token(url: str) -> str | None:

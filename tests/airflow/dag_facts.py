@@ -1,18 +1,17 @@
 """Run by Airflow's Python: prints, as JSON, what the DAGs of a folder are, and the keys that runs have."""
 
 import json
+import os
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import pendulum
 from airflow.dag_processing.dagbag import BundleDagBag
-from airflow.providers.apache.spark.operators import spark_submit  # noqa: F401  # Airflow's own time
+from airflow.sdk import ExceptionRetryPolicy
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
@@ -28,7 +27,8 @@ def task_facts(task: Any) -> dict[str, Any]:
         "retries": task.retries,
         "timeout": None if timeout is None else timeout.total_seconds(),
         "tells": bool(task.on_failure_callback),
-        "xcom": task.do_xcom_push and task.task_type != "_PythonDecoratedOperator",
+        "policy": type(task.retry_policy).__name__,
+        "xcom": task.do_xcom_push,
         "after": sorted(task.upstream_task_ids),
         "outlets": [outlet.name for outlet in task.outlets],
         "templates": [str(getattr(task, name, "")) for name in task.template_fields],
@@ -39,6 +39,7 @@ def dag_facts(dag: Any) -> dict[str, Any]:
     json.dumps(DagSerialization.to_dict(dag))  # what the DAG processor does with it
     return {
         "max_active_runs": dag.max_active_runs,
+        "tags": sorted(dag.tags),
         "catchup": dag.catchup,
         "timeout": None if dag.dagrun_timeout is None else dag.dagrun_timeout.total_seconds(),
         "timetable": type(dag.timetable).__name__,
@@ -56,6 +57,13 @@ def keys_of_a_year(dag: Any) -> list[str]:
         )
         keys.append(last.partition_key)
     return keys
+
+
+def keys_of_a_backfill(dag: Any, first: str, last: str) -> list[str]:
+    """Keys of the runs of a backfill between two moments, by the scheduler's own timetable."""
+    timetable = DagSerialization.from_dict(DagSerialization.to_dict(dag)).timetable
+    moments = {"earliest": pendulum.parse(first), "latest": pendulum.parse(last)}
+    return [info.partition_key for info in timetable.iter_partition_dagrun_infos(**moments)]
 
 
 def key(every: str | None, typed: str | None = None, **run: Any) -> str:
@@ -79,6 +87,7 @@ def keys() -> dict[str, str]:
         "month": key("month", data_interval_end=tonight, run_type="scheduled"),
         "whole": key(None, data_interval_end=tonight, run_type="scheduled"),
         "tuesdays": key("week", partition_key="2025-03-04", run_type="scheduled"),
+        "backfilled": key("week", partition_key="2025-03-04", run_type="backfill"),
         "tuesday typed": key("week", "2025-03-04"),
         "nothing": key("day", data_interval_end=tonight),
         "two": key("day", "2025-03-04", partition_key="2025-03-05"),
@@ -130,41 +139,83 @@ def _refusal(make: Any) -> str:
     return "accepted"
 
 
-def failure(folder: Path) -> str:
-    from dp_spark_dags.failures import callback
+def attempt(results: Path, told: dict[str, Any] | None, *, written: timedelta = timedelta(0)) -> Any:
+    """A task instance that begins now, and what its job has left, which may be of an earlier attempt."""
     from dp_spark_dags.results import result_path
 
-    told: list[str] = []
-    tell = callback(lambda failed: told.append(str(failed)), str(folder))
-    task = Mock(dag_id="flights", run_id="../x:1", task_id="privatize")
-    tell({"ti": task})
-    place = Path(result_path(str(folder), task.dag_id, task.run_id, task.task_id))
-    assert place.is_relative_to(folder)
+    now = datetime.now(UTC)
+    task = SimpleNamespace(dag_id="flights", run_id="../x:1", task_id="privatize", start_date=now)
+    place = Path(result_path(str(results), task.dag_id, task.run_id, task.task_id))
+    assert place.is_relative_to(results)
     assert ".." not in place.parts
-    place.parent.mkdir(parents=True)
+    if told is not None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps(told))
+        stamp = (now + written).timestamp()
+        os.utime(place, (stamp, stamp))
+    return task
+
+
+def failure(results: Path) -> str:
+    from dp_spark_dags.failures import callback
+
+    told: list[str] = []
+    tell = callback(lambda failed: told.append(str(failed)), str(results))
+    tell({"ti": attempt(results, None)})
     refused = {"error": "budget_exhausted", "message": "no", "way_out": "wait", "release": "p/flights/1/0"}
-    place.write_text(json.dumps({**refused, "state": None, "left": {"epsilon": "1/4", "delta": "0"}}))
-    tell({"ti": task})
+    tell({"ti": attempt(results, {**refused, "state": None, "left": {"epsilon": "1/4", "delta": "0"}})})
     return "\n".join(told)
+
+
+def decisions(results: Path) -> dict[str, str]:
+    """What the policy of retries says of a failed attempt, by what its job has left."""
+    from dp_spark_dags.retries import UnlessRefused
+
+    def said(told: dict[str, Any] | None, **when: timedelta) -> str:
+        context = {"ti": attempt(results, told, **when)}
+        decided = UnlessRefused(str(results)).evaluate(RuntimeError("exit code 6"), 1, 3, context)
+        return str(decided.action.value)
+
+    final = {"error": "budget_exhausted", "may_pass": False}
+    return {
+        "killed": said(None),
+        "of another operator": said({"error": "budget_exhausted"}),
+        "refused for good": said(final),
+        "refused for now": said({"error": "superseded", "may_pass": True}),
+        "of an earlier attempt": said(final, written=-timedelta(minutes=5)),
+    }
+
+
+def policies_of_own_operators() -> list[str]:
+    """The policies of retries in a release whose operators have one already."""
+    from dp_spark_dags import release_dag, spark_submit
+
+    submit = partial(spark_submit, retry_policy=ExceptionRetryPolicy(rules=[]))
+    dag = release_dag(FOLDER.parent / "examples/flights_by_origin.yaml", submit=submit)
+    return [type(task.retry_policy).__name__ for task in dag.tasks]
 
 
 def main() -> None:
     scratch = Path(sys.argv[2])
-    start = time.process_time()
     bag = BundleDagBag(dag_folder=str(FOLDER), bundle_path=FOLDER, bundle_name="dags-folder")
-    seconds = time.process_time() - start
-    loaded = sorted({"pyspark", "dp_spark", "great_expectations", "pandas"} & set(sys.modules))
+    heavy = {"pyspark", "dp_spark", "great_expectations", "pandas", "pyarrow"}
+    loaded = sorted(heavy & set(sys.modules))
     print(
         json.dumps(
             {
                 "errors": bag.import_errors,
-                "seconds": seconds,
                 "loaded": loaded,
                 "dags": {name: dag_facts(dag) for name, dag in bag.dags.items()},
                 "year": keys_of_a_year(bag.dags["flights_by_origin"]),
+                "backfills": {
+                    last: keys_of_a_backfill(bag.dags["flights_by_origin"], "2013-03-09", last)
+                    for last in ("2013-03-11", "2013-03-11T23:59")
+                },
                 "keys": keys(),
                 "wrong": wrong_files(scratch),
                 "failure": failure(scratch / "results"),
+                "decisions": decisions(scratch / "decisions"),
+                "own policies": policies_of_own_operators(),
             }
         )
     )

@@ -1,126 +1,90 @@
-"""A real scheduler runs two nights; tasks are killed, cleared, doubled; each night costs and yields once."""
+"""A real scheduler runs two nights and a survey; tasks are killed, cleared, doubled; each costs once."""
 
+import json
 import os
 import signal
 import urllib.error
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.dataset as pds
 import pytest
 from airflow_environment import needs_airflow
+from airflow_grid import take_grid
 from airflow_server import Airflow, running_airflow, until
+from nights_world import DAG_IDS, PEOPLE, PERSON, PLANE, WAVE, lay
 
-from dp_spark.guarantee import Neighbours, PrivacyGuarantee, PrivacyUnit
-from dp_spark.release.ledger import Ledger, ReleaseId, ReleaseRecord, ReleaseState
-from dp_spark.release.places import make_places, open_ledger
-from dp_spark.release.profile import load_profile, render_profile
+from dp_spark.release.ledger import Ledger, ReleaseId, ReleaseRecord, ReleaseState, WaveId, WaveState
 
 pytestmark = needs_airflow
-PLANE = "N-SECRET"
-SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": 2, "spark.ui.enabled": False}
-LONGEST = 540  # seconds, of a wait; all of them together take two minutes on a machine that is not busy
-SPEC = """
-release: flights
-input: {{format: parquet, path: {home}/in}}
-period: {{column: date, every: day, timezone: UTC}}
-unit: {{column: tailnum, on_null: drop}}
-bounds: {{max_groups: 1, max_rows_per_group: 3}}
-group_by: [origin]
-groups: {{public: [EWR, JFK]}}
-guarantee: {{epsilon: 1, delta: 1e-6}}
-queries: [{{name: flights, kind: count}}]
-budget: {{population: planes}}
-publish: [{{sink: parquet, path: {home}/out}}]
-"""
-DAGS = """
-'''airflow: a release each night, and the same in a DAG of one's own.'''
-from datetime import datetime, timedelta
-
-from airflow.sdk import DAG, Param
-from dp_spark_dags import release_dag, release_tasks
-
-HOME, SOON = {home!r}, {{"retry_delay": timedelta(seconds=1), "retry_exponential_backoff": False}}
-given = {{"profile": HOME + "/dp_spark.toml"}}
-release_dag(HOME + "/flights.yaml", schedule="0 0 * * *", start_date=datetime.fromisoformat({start!r}),
-            catchup=True, default_args=SOON, **given)
-with DAG("by_hand", schedule=None, default_args={{"retries": 3, **SOON}},
-         params={{"key": Param(None, type=["null", "string"])}}):
-    release_tasks(HOME + "/flights.yaml", **given)
-"""
+LONGEST = 540  # seconds, of a wait; all of them together take three minutes on a machine that is not busy
+RANDOMIZE, ESTIMATE = f"work_{WAVE}_randomize", f"work_{WAVE}_estimate"
 
 
 @dataclass(frozen=True, slots=True)
 class Nights:
-    """What is left when everything has ended."""
+    """What is left when everything has ended.
+
+    Attributes:
+        keys: of the night that was filled in later, and of the two that the scheduler ran.
+        doubled: the run by hand of the first.
+        dear: the run that no budget admits.
+        before_clearing: what the ledger knew of the second before its task was cleared.
+    """
 
     home: Path
-    keys: tuple[str, str]
+    keys: tuple[str, str, str]
     airflow: Airflow
     ledger: Ledger
+    doubled: str
+    dear: str
     before_clearing: ReleaseRecord
 
-    def record(self, key: str) -> ReleaseRecord:
-        found = self.ledger.find(ReleaseId("planes", "flights", key))
-        assert found is not None
-        return found
-
     def run_of(self, key: str) -> str:
-        runs = self.airflow.runs("flights").values()
-        return next(str(run["dag_run_id"]) for run in runs if run["partition_key"] == key)
+        return run_of(self.airflow, key)
+
+    def events(self) -> list[dict[str, Any]]:
+        return list(self.airflow.ask("assets/events")["asset_events"])
 
 
 @pytest.fixture(scope="module")
 def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nights]:
     home = tmp_path_factory.mktemp("nights")
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    first, second = (today - timedelta(2), today - timedelta(1))
-    ledger = laid(home, first, second)
-    (home / "dags").mkdir()
-    (home / "dags/nights.py").write_text(DAGS.format(home=str(home), start=second.isoformat()))
-    keys = (first.date().isoformat(), second.date().isoformat())
-    with running_airflow(home, home / "dags", seconds=LONGEST) as airflow:
-        until(lambda: airflow.ask("dags")["total_entries"] == 2, seconds=LONGEST)
-        airflow.unpause("by_hand")
-        airflow.unpause("flights")
-        doubled = airflow.trigger("by_hand", key=keys[0])
-        killed_while_reading(ledger, home / "flights.yaml", keys[1])
-        until(lambda: ended(airflow, "flights", 2) and ended(airflow, "by_hand", 1), seconds=LONGEST)
-        assert airflow.runs("by_hand")[doubled]["state"] == "success"
-        before = ledger.find(ReleaseId("planes", "flights", keys[0]))
-        assert before is not None
-        made = Nights(home, keys, airflow, ledger, before)
-        clear(airflow, made.run_of(keys[0]))
-        until(lambda: ended(airflow, "flights", 2), seconds=LONGEST)
-        yield made
+    ledger = lay(home, today)
+    filled, cleared, killed = ((today - timedelta(days)).date().isoformat() for days in (3, 2, 1))
+    with running_airflow(home, home / "dags", seconds=LONGEST) as airflow, ThreadPoolExecutor() as aside:
+        until(lambda: airflow.ask("dags")["total_entries"] == len(DAG_IDS), seconds=LONGEST)
+        for dag in set(DAG_IDS) - {ESTIMATE}:
+            airflow.unpause(dag)
+        kill = aside.submit(killed_while_reading, ledger, home / "flights.yaml", killed)
+        until(lambda: airflow.states(RANDOMIZE) == ["success"], seconds=LONGEST)
+        airflow.unpause(ESTIMATE)
+        dear = airflow.trigger("dear", key=killed)
+        kill.result()
+        until(lambda: ended(airflow, "flights", 2) and ended(airflow, ESTIMATE, 1), seconds=LONGEST)
+        until(lambda: airflow.states("dear") == ["failed"], seconds=LONGEST)
+        before = record(ledger, cleared)
+        doubled = doubled_by_backfill(airflow, filled)
+        clear(airflow, run_of(airflow, cleared))
+        until(lambda: ended(airflow, "flights", 3) and ended(airflow, "by_hand", 1), seconds=LONGEST)
+        take_grid(airflow, "flights")
+        yield Nights(home, (filled, cleared, killed), airflow, ledger, doubled, dear, before)
 
 
-def laid(home: Path, *days: datetime) -> Ledger:
-    """Rows of the days, a spec, a profile, a ledger and a budget of three nights."""
-    (home / "in").mkdir()
-    rows = {
-        "date": [day.date() for day in days for _ in range(300)],
-        "tailnum": [f"{PLANE}-{n}" for _ in days for n in range(300)],
-        "origin": ["EWR", "JFK", "JFK"] * (100 * len(days)),
-    }
-    pq.write_table(pa.table(rows), home / "in/rows.parquet")
-    (home / "flights.yaml").write_text(SPEC.format(home=home))
-    (home / "dp_spark.toml").write_text(render_profile(spark=SPARK))
-    profile = load_profile(str(home / "dp_spark.toml"))
-    make_places(profile)
-    ledger = open_ledger(profile)
-    ledger.set_budget(
-        "planes",
-        PrivacyGuarantee(Fraction(3), Fraction(1, 10**5)),
-        unit=PrivacyUnit(("tailnum",)),
-        neighbours=Neighbours.ADD_REMOVE,
-        reason="a test",
-    )
-    return ledger
+def record(ledger: Ledger, key: str) -> ReleaseRecord:
+    found = ledger.find(ReleaseId("planes", "flights", key))
+    assert found is not None
+    return found
+
+
+def run_of(airflow: Airflow, key: str) -> str:
+    runs = airflow.runs("flights").values()
+    return next(str(run["dag_run_id"]) for run in runs if run["partition_key"] == key)
 
 
 def killed_while_reading(ledger: Ledger, spec: Path, key: str) -> None:
@@ -140,9 +104,7 @@ def killed_while_reading(ledger: Ledger, spec: Path, key: str) -> None:
     assert drivers
     for driver in drivers:
         os.kill(driver, signal.SIGKILL)
-    known = ledger.find(release)
-    assert known is not None
-    assert known.state is ReleaseState.READING
+    assert record(ledger, key).state is ReleaseState.READING
 
 
 def _words(process: Path) -> list[bytes]:
@@ -153,9 +115,23 @@ def _words(process: Path) -> list[bytes]:
 
 
 def ended(airflow: Airflow, dag: str, count: int) -> bool:
-    states = [run["state"] for run in airflow.runs(dag).values()]
+    states = airflow.states(dag)
     assert "failed" not in states
     return states == ["success"] * count
+
+
+def doubled_by_backfill(airflow: Airflow, key: str) -> str:
+    """A run by hand and a backfill of one key, both of which have begun; the run by hand."""
+    by_hand = airflow.trigger("by_hand", key=key)
+    airflow.backfill("flights", key, key)
+    until(lambda: _begun(airflow, "by_hand", by_hand, "flights.privatize"), seconds=LONGEST)
+    until(lambda: _begun(airflow, "flights", run_of(airflow, key), "privatize"), seconds=LONGEST)
+    return by_hand
+
+
+def _begun(airflow: Airflow, dag: str, run: str, task: str) -> bool:
+    found = airflow.tasks(dag, run).get(task)
+    return found is not None and found["start_date"] is not None
 
 
 def clear(airflow: Airflow, run: str) -> None:
@@ -167,53 +143,119 @@ def clear(airflow: Airflow, run: str) -> None:
 
 def test_each_night_was_charged_once_and_sealed(nights: Nights) -> None:
     releases = nights.ledger.releases("planes")
-    assert [str(each.release_id) for each in releases] == [f"planes/flights/{key}/0" for key in nights.keys]
-    assert {each.state for each in releases} == {ReleaseState.SEALED}
-    assert str(nights.ledger.budget("planes").spent.epsilon) == "2"
+    charged = {str(each.release_id): each.state for each in releases}
+    assert charged == {f"planes/flights/{key}/0": ReleaseState.SEALED for key in nights.keys}
+    assert str(nights.ledger.budget("planes").spent.epsilon) == "3"
 
 
 def test_each_night_has_one_artefact_in_the_zone_and_one_at_the_sink(nights: Nights) -> None:
-    published = sorted((nights.home / "out").glob("period_start=*/*.parquet"))
+    published = sorted((nights.home / "out/flights").glob("period_start=*/*.parquet"))
     assert [path.parent.name for path in published] == [f"period_start={key}" for key in nights.keys]
     for key in nights.keys:
-        artefact = nights.record(key).artefact
+        artefact = record(nights.ledger, key).artefact
         assert artefact is not None
         assert list(Path(artefact.path).parent.iterdir()) == [Path(artefact.path)]
 
 
 def test_a_killed_task_was_tried_again_and_a_cleared_one_changed_nothing(nights: Nights) -> None:
-    cleared, killed = (nights.airflow.tasks("flights", nights.run_of(key)) for key in nights.keys)
+    _, cleared, killed = (nights.airflow.tasks("flights", nights.run_of(key)) for key in nights.keys)
     assert killed["privatize"]["try_number"] == 2
     assert cleared["privatize"]["try_number"] == 2
-    assert nights.record(nights.keys[0]) == nights.before_clearing
+    assert record(nights.ledger, nights.keys[1]) == nights.before_clearing
+
+
+def test_a_backfill_and_a_run_by_hand_of_one_key_both_end_well(nights: Nights) -> None:
+    filled = nights.airflow.runs("flights")[nights.run_of(nights.keys[0])]
+    by_hand = nights.airflow.runs("by_hand")[nights.doubled]
+    assert (filled["run_type"], filled["state"]) == ("backfill", "success")
+    assert (by_hand["run_type"], by_hand["state"]) == ("manual", "success")
+
+
+def test_a_backfill_skips_nights_that_have_a_run_but_not_a_night_that_is_not_over(nights: Nights) -> None:
+    """The run of such a night is refused by its key; a run by hand of another DAG is none to Airflow."""
+    tonight = datetime.now(UTC).date().isoformat()
+    assert nights.airflow.backfill_would_run("flights", nights.keys[0], nights.keys[2]) == []
+    assert nights.airflow.backfill_would_run("flights", nights.keys[0], tonight) == [tonight]
+
+
+def test_a_wave_was_charged_once_and_has_one_report_a_person(nights: Nights) -> None:
+    wave = nights.ledger.wave(WaveId("people", "work", WAVE))
+    assert wave is not None
+    assert (wave.state, wave.reports, len(wave.batches)) == (WaveState.SEALED, PEOPLE, 1)
+    assert str(nights.ledger.survey_account("people", "work").spent) == "1"
+    assert pds.dataset(nights.home / "shares", partitioning="hive").count_rows() > 0
 
 
 def test_assets_carry_key_id_digest_and_cost_and_nothing_else(nights: Nights) -> None:
-    events = nights.airflow.ask("assets/events")["asset_events"]
-    told = {(event["partition_key"], *sorted(event["extra"].items())) for event in events}
+    told = {
+        (event["partition_key"], *sorted(event["extra"].items()))
+        for event in nights.events()
+        if event["source_dag_id"] != ESTIMATE
+    }
     assert told == {
         (
             key,
             ("delta", "1/1000000"),
-            ("digest", nights.record(key).artefact.digest),
+            ("digest", record(nights.ledger, key).artefact.digest),
             ("epsilon", "1"),
             ("release_id", f"planes/flights/{key}/0"),
         )
         for key in nights.keys
     }
-    assert {event["source_dag_id"] for event in events} == {"flights", "by_hand"}
+    assert {event["source_dag_id"] for event in nights.events()} == {"flights", "by_hand", ESTIMATE}
 
 
-def test_no_value_of_a_row_and_no_key_is_in_logs_or_xcom(nights: Nights) -> None:
-    secret = (nights.home / ".dp_spark/master.key").read_bytes().strip()
-    kept = [
-        path for path in nights.home.rglob("*") if path.is_file() and nights.home / "in" not in path.parents
+def test_the_asset_of_a_survey_carries_its_wave(nights: Nights) -> None:
+    (event,) = (event for event in nights.events() if event["source_dag_id"] == ESTIMATE)
+    wave = nights.ledger.wave(WaveId("people", "work", WAVE))
+    assert event["partition_key"] == WAVE
+    assert event["extra"] == {
+        "release_id": f"people/work/{WAVE}",
+        "digest": wave.estimates.digest,
+        "epsilon": "1",
+    }
+
+
+def test_a_refused_release_fails_at_once_and_is_told_with_what_is_left(nights: Nights) -> None:
+    """Its epsilon is 4, of a budget of 3; its three retries would be refused, too."""
+    tasks = nights.airflow.tasks("dear", nights.dear)
+    assert [(tasks[name]["state"], tasks[name]["try_number"]) for name in ("privatize", "publish")] == [
+        ("failed", 1),
+        ("upstream_failed", 0),
     ]
-    logs = [path for path in kept if path.suffix in {".log", ".json", ".db", ".db-wal"}]
+    assert tasks["privatize"]["max_tries"] == 3
+    logs = [path.read_text() for path in nights.home.rglob("logs/dag_id=dear/**/*.log")]
+    assert any("(budget_exhausted)" in log and "way out" in log for log in logs)
+
+
+def test_lineage_tells_of_runs_and_assets_and_no_more(nights: Nights) -> None:
+    events = [json.loads(line) for line in (nights.home / "lineage.jsonl").read_text().splitlines()]
+    told = {(event["job"]["name"], event["eventType"]) for event in events}
+    steps = [f"flights.{task}" for task in ("privatize", "publish", "record")]
+    assert {(name, kind) for name in ("flights", *steps) for kind in ("START", "COMPLETE")} <= told
+    assert {("flights.privatize", "FAIL"), ("dear.privatize", "FAIL"), ("dear", "FAIL")} <= told
+    outputs = [output for event in events for output in event["outputs"]]
+    assert {(output["namespace"], output["name"]) for output in outputs} == {
+        ("dp-spark", "planes/flights"),
+        ("dp-spark", "people/work"),
+    }
+    facets = [output["facets"] for output in outputs]
+    assert {(facet["dp_spark_release"]["key"], facet["version"]["datasetVersion"]) for facet in facets} == {
+        (event["partition_key"], event["extra"]["digest"]) for event in nights.events()
+    }
+    assert not any("sourceCode" in event["job"].get("facets", {}) for event in events)
+
+
+def test_no_value_of_a_row_and_no_key_is_in_logs_lineage_or_xcom(nights: Nights) -> None:
+    secret = (nights.home / ".dp_spark/master.key").read_bytes().strip()
+    given = {nights.home / "in", nights.home / "answers"}
+    kept = [path for path in nights.home.rglob("*") if path.is_file() and given.isdisjoint(path.parents)]
+    logs = [path for path in kept if path.suffix in {".log", ".json", ".jsonl", ".db", ".db-wal"}]
     assert any(b"private_release.py" in path.read_bytes() for path in logs)
     for path in logs:
         content = path.read_bytes()
         assert PLANE.encode() not in content
+        assert PERSON.encode() not in content
         assert secret not in content
     assert nights.airflow.ask("dags/~/dagRuns/~/taskInstances/~/xcomEntries")["total_entries"] == 0
 

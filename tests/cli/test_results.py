@@ -57,7 +57,7 @@ def test_a_release_in_two_steps_leaves_what_a_scheduler_has_to_know(tmp_path: Pa
     started(tmp_path, script, *BUDGET, "--reason", "a test")
 
     early = left(tmp_path, "publish", "2024-03-01", code=ExitCode.LEDGER)
-    assert (early["error"], early["state"]) == ("release_not_staged", None)
+    assert (early["error"], early["state"], early["may_pass"]) == ("release_not_staged", None, False)
     assert early["left"] == {"epsilon": "4/3", "delta": "1/100000"}
 
     staged = left(tmp_path, "privatize", "2024-03-01")
@@ -73,6 +73,7 @@ def test_a_release_in_two_steps_leaves_what_a_scheduler_has_to_know(tmp_path: Pa
     refused = left(tmp_path, "privatize", "2024-03-02", code=ExitCode.BUDGET)
     assert refused["error"] == "budget_exhausted"
     assert refused["way_out"]
+    assert refused["may_pass"] is False
     assert refused["state"] is None
     assert refused["left"]["epsilon"] == "1/3"
 
@@ -87,7 +88,12 @@ def test_an_attempt_leaves_nothing_of_the_one_before_it(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="SECRET"):
         with_result(action, place, lambda: {"state": "reading"})()
-    assert json.loads(place.read_text()) == {"error": "unexpected", "exit_code": 1, "state": "reading"}
+    assert json.loads(place.read_text()) == {
+        "error": "unexpected",
+        "exit_code": 1,
+        "may_pass": True,
+        "state": "reading",
+    }
 
 
 def test_facts_that_cannot_be_told_do_not_hide_how_it_ended(tmp_path: Path) -> None:
