@@ -4,12 +4,13 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from urllib.parse import quote
 
 from airflow_server import Airflow
 
 
-def take_grid(airflow: Airflow, dag: str) -> None:
-    """Have a browser without a window look at the grid of a DAG; nothing where none is asked for."""
+def take_grid(airflow: Airflow, dag: str, run: str) -> None:
+    """Have a browser look at the grid of a DAG with one run chosen; nothing where no picture is asked for."""
     asked, browser = os.environ.get("DP_SPARK_GRID"), shutil.which("chromium")
     if asked is None:
         return
@@ -21,11 +22,12 @@ def take_grid(airflow: Airflow, dag: str) -> None:
         "--headless",
         "--no-sandbox",
         "--hide-scrollbars",
-        "--window-size=1280,560",
+        "--window-size=1500,570",
         f"--user-data-dir={home}",
         "--virtual-time-budget=15000",
         "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
     ]
-    page = f"{airflow.url}/auth/token/login?next={airflow.url}/dags/{dag}"
+    chosen = quote(f"{airflow.url}/dags/{dag}/runs/{quote(run)}", safe="")
+    page = f"{airflow.url}/auth/token/login?next={chosen}"
     subprocess.run([*look, f"--screenshot={picture}", page], check=True, timeout=120, capture_output=True)
     shutil.rmtree(home)

@@ -72,8 +72,8 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nights]:
         doubled = doubled_by_backfill(airflow, filled)
         clear(airflow, run_of(airflow, cleared))
         until(lambda: ended(airflow, "flights", 3) and ended(airflow, "by_hand", 1), seconds=LONGEST)
-        take_grid(airflow, "flights")
         yield Nights(home, (filled, cleared, killed), airflow, ledger, doubled, dear, before)
+        take_grid(airflow, "flights", run_of(airflow, killed))
 
 
 def record(ledger: Ledger, key: str) -> ReleaseRecord:
