@@ -44,14 +44,18 @@ DAGS = """
 '''airflow: a release each night, the same in a DAG of one's own, one that is too dear, a survey.'''
 from datetime import datetime, timedelta
 
+from functools import partial
+
 from airflow.sdk import DAG, Param
-from dp_spark_dags import release_dag, release_tasks, survey_dags
+from dp_spark_dags import release_dag, release_tasks, spark_submit, survey_dags
 
 HOME, TODAY = {home!r}, datetime.fromisoformat({today!r})
 SOON = {{"retry_delay": timedelta(seconds=1), "retry_exponential_backoff": False}}
 given = {{"profile": HOME + "/dp_spark.toml"}}
+PARENT = "{{{{ macros.OpenLineageProviderPlugin.lineage_parent_id(task_instance) }}}}"
+child = partial(spark_submit, env_vars={{"OPENLINEAGE_PARENT_ID": PARENT}})
 release_dag(HOME + "/flights.yaml", schedule="0 0 * * *", start_date=TODAY - timedelta(1), end_date=TODAY,
-            catchup=True, default_args=SOON, **given)
+            catchup=True, default_args=SOON, submit=child, **given)
 release_dag(HOME + "/dear.yaml", schedule=None, default_args=SOON, **given)
 survey_dags(HOME + "/work.yaml", wave={wave!r}, schedule="0 0 * * *", start_date=TODAY - timedelta(1),
             end_date=TODAY + timedelta(seconds=1), default_args=SOON, **given)
@@ -71,7 +75,7 @@ def lay(home: Path, today: datetime) -> Ledger:
     (home / "work.yaml").write_text(SURVEY.format(home=home))
     (home / "dags").mkdir()
     (home / "dags/nights.py").write_text(DAGS.format(home=str(home), today=today.isoformat(), wave=WAVE))
-    (home / "dp_spark.toml").write_text(render_profile(spark=SPARK))
+    (home / "dp_spark.toml").write_text(f'lineage = "jobs.jsonl"\n{render_profile(spark=SPARK)}')
     return _opened_ledger(home)
 
 

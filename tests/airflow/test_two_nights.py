@@ -228,22 +228,40 @@ def test_a_refused_release_fails_at_once_and_is_told_with_what_is_left(nights: N
     assert any("(budget_exhausted)" in log and "way out" in log for log in logs)
 
 
+def lineage(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
 def test_lineage_tells_of_runs_and_assets_and_no_more(nights: Nights) -> None:
-    events = [json.loads(line) for line in (nights.home / "lineage.jsonl").read_text().splitlines()]
+    events = lineage(nights.home / "lineage.jsonl")
     told = {(event["job"]["name"], event["eventType"]) for event in events}
     steps = [f"flights.{task}" for task in ("privatize", "publish", "record")]
     assert {(name, kind) for name in ("flights", *steps) for kind in ("START", "COMPLETE")} <= told
     assert {("flights.privatize", "FAIL"), ("dear.privatize", "FAIL"), ("dear", "FAIL")} <= told
     outputs = [output for event in events for output in event["outputs"]]
     assert {(output["namespace"], output["name"]) for output in outputs} == {
-        ("dp-spark", "planes/flights"),
-        ("dp-spark", "people/work"),
+        ("dp_spark", "planes/flights"),
+        ("dp_spark", "people/work"),
     }
     facets = [output["facets"] for output in outputs]
-    assert {(facet["dp_spark_release"]["key"], facet["version"]["datasetVersion"]) for facet in facets} == {
+    assert {(facet["dp_spark"]["key"], facet["version"]["datasetVersion"]) for facet in facets} == {
         (event["partition_key"], event["extra"]["digest"]) for event in nights.events()
     }
     assert not any("sourceCode" in event["job"].get("facets", {}) for event in events)
+
+
+def test_jobs_tell_which_task_they_are_of(nights: Nights) -> None:
+    tasks, jobs = (lineage(nights.home / name) for name in ("lineage.jsonl", "jobs.jsonl"))
+    runs = {event["run"]["runId"]: event["job"]["name"] for event in tasks}
+    parents = {
+        (event["job"]["name"], runs[event["run"]["facets"]["parent"]["run"]["runId"]])
+        for event in jobs
+        if event["job"]["name"].startswith("planes/flights.") and "parent" in event["run"]["facets"]
+    }
+    assert parents == {
+        ("planes/flights.privatize", "flights.privatize"),
+        ("planes/flights.publish", "flights.publish"),
+    }
 
 
 def test_no_value_of_a_row_and_no_key_is_in_logs_lineage_or_xcom(nights: Nights) -> None:
