@@ -1,4 +1,4 @@
-"""Exact totals on the driver: the one Spark action over its rows, and its sums put together."""
+"""Exact totals on the driver: the one Spark action over a release's rows, and its sums put together."""
 
 from dataclasses import dataclass
 
