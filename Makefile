@@ -19,7 +19,7 @@ TWO_PROCESSES := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 # Tests start hundreds of processes: without bytecode on disk each one compiles whatever it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-whole test-oldest test-versions airflow test-airflow check format lock clean
+.PHONY: help setup demo test test-whole test-oldest test-versions airflow test-airflow package check format lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -73,6 +73,9 @@ airflow: $(AIRFLOW_READY)  ## make .venv-airflow: Airflow 3, in an environment w
 test-airflow: setup airflow  ## the DAGs, and two nights of a release under a real scheduler
 	@DP_SPARK_REQUIRE_AIRFLOW=1 $(BIN)/python -m pytest tests/airflow
 
+package: setup  ## dist/: the wheel, the jobs, an archived environment for a cluster whose workers have $(PYTHON)
+	@scripts/package $(PYTHON)
+
 check: setup  ## lint, format, strict types, imports between rooms
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -86,6 +89,7 @@ format: setup  ## let the tools format and mend what they can
 lock: setup  ## resolve dependencies anew and export the requirement lists
 	@$(BIN)/uv lock --upgrade
 	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra postgres --extra delta --extra iceberg --extra duckdb --extra lineage --extra demo -o requirements/jobs.txt
+	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra postgres --extra delta --extra iceberg --extra duckdb --extra lineage -o requirements/cluster.txt
 	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra spark --extra connect --extra postgres --extra delta --extra iceberg --extra duckdb --extra lineage --extra demo --group dev -o requirements/dev.txt
 	@$(BIN)/uv export --quiet --frozen --no-emit-project --no-header --extra postgres --extra demo --group dev --group oldest -o requirements/oldest.txt
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url requirements/airflow.in -o requirements/airflow.txt

@@ -45,6 +45,7 @@ DEFAULTS = {
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
     "spark.sql.shuffle.partitions": "16",
 }
+WORKERS_PYTHON = "spark.pyspark.python"
 # Engines that replace Spark's own operators may add, compare or retry differently.
 UNKNOWN_ENGINE = ("spark.plugins", "spark.sql.extensions")
 # The server of Spark Connect is a plugin; it hands plans to Spark's own operators.
@@ -78,6 +79,9 @@ def _new_session(settings: Mapping[str, str]) -> SparkSession:
     chosen = {**defaults, **settings, **PINNED}
     if chosen.get("spark.remote", chosen.get("spark.master", "")).startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if WORKERS_PYTHON in settings:
+        # Only Spark's launcher reads the setting; whoever starts a session from Python says it so.
+        os.environ["PYSPARK_PYTHON"] = settings[WORKERS_PYTHON]
     builder = SparkSession.builder.appName("dp_spark")
     for key, value in chosen.items():
         builder = builder.config(key, value)

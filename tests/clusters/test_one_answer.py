@@ -4,8 +4,6 @@ An executor that dies when its rows have been shuffled changes nothing either: i
 """
 
 import json
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ from running import (
     APART,
     JOB,
     ROOT,
-    Outcome,
     Place,
     job_command,
     make_life,
@@ -24,8 +21,8 @@ from running import (
     some_rows,
     spent,
     standalone_cluster,
-    wait_until,
 )
+from submitting import killed, submitted
 
 # Whatever is chosen for the number of partitions and for adaptive execution.
 WAYS = [
@@ -93,14 +90,6 @@ def test_spark_submit_on_a_standalone_cluster_runs_the_whole_life(
         make_life(place, {}, postgres.url(postgres.new_database()))
         assert submitted(place, master, *life).digests == {expected}
     assert spent(place) == 1
-
-
-def submitted(place: Place, master: str, *application: str) -> Outcome:
-    """How an application ends under Spark's launcher."""
-    launcher = str(place.spark_home / "bin" / "spark-submit")
-    settings = [f"--conf={name}={value}" for name, value in APART.items()]
-    with running([launcher, "--master", master, *settings, *application], place, "submitted") as process:
-        return process.wait()
 
 
 @pytest.mark.whole
@@ -174,24 +163,6 @@ def logged(place: Place) -> dict[str, str]:
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": place_of_events,
     }
-
-
-def killed(place: Place, command: list[str]) -> Outcome:
-    """How the job ends if one of its two executors is killed once both are behind the shuffle.
-
-    The workers wait for the kill. Two of four reduce tasks have not begun, and need what the executor had.
-    """
-    with running(command, place) as job:
-        wait_until(lambda: len(executors(place)) == 2, "a reduce task in each executor", job)
-        os.kill(executors(place)[0], signal.SIGKILL)
-        (place.marks / "go").touch()
-        return job.wait()
-
-
-def executors(place: Place) -> list[int]:
-    """The processes of the executors that have begun a reduce task."""
-    begun = {mark.read_text() for mark in place.marks.glob("reduce-*")} - {""}
-    return sorted(map(int, begun))
 
 
 def stages_run_again(place: Place) -> int:
