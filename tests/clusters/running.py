@@ -290,7 +290,7 @@ def alive_workers(pages: int) -> int:
     try:
         with urlopen(f"http://127.0.0.1:{pages}/json/", timeout=5) as page:
             return int(json.load(page)["aliveworkers"])
-    except OSError:
+    except (OSError, ValueError):  # it has begun to serve, but not yet this page
         return 0
 
 
