@@ -203,7 +203,12 @@ def test_a_release_from_the_archive_is_the_same_one_also_when_an_executor_is_kil
     make_life(bare, {}, postgres.url(postgres.new_database()))
     life = [str(JOB), *bare.arguments(), "--life", "--meddle", "hold"]
     nightly = [str(package / "jobs" / "private_release.py"), "--spec", "release.yaml", "--key", PERIOD]
+    without = {**archived, "spark.archives": "", "spark.pyspark.python": bare.python}
     with standalone_cluster(bare) as master:
+        (bare.path / "release.yaml").write_text(RELEASE)
+        refused = submitted(bare, master, *nightly, settings=without)
+        assert [line["error"] for line in refused.lines] == ["workers_python"]
+        assert (refused.code, spent(bare)) == (ExitCode.SETUP, 0)
         ended = killed(bare, submit_command(bare, master, *life, settings=archived))
         assert (ended.digests, spent(bare)) == ({expected}, 1)
         again = submitted(bare, master, *nightly, settings=archived)
