@@ -29,7 +29,7 @@ ROOMS = {
     "pipeline": {"frames", "checks", "publish", "report", *RELEASE},
     "surveys": {"frames", "checks", "publish", "report", *RELEASE},
     "notebook": {"pipeline", "frames", "report", *RELEASE},
-    "cli": {"pipeline", "surveys", "frames", "report", *RELEASE},
+    "cli": {"pipeline", "surveys", "frames", "checks", "report", *RELEASE},
     "__init__": set[str](),
 }
 NUMBERS_ONLY = {"pyspark", "pandas", "pydantic", "pyarrow", "sqlalchemy", "pathlib", "os", "time", "datetime"}

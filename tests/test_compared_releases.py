@@ -120,6 +120,36 @@ def test_a_group_that_left_the_public_list_holds_and_a_decision_publishes(world:
     assert world.run(3).findings == ()  # the list is that of the newest release
 
 
+def outcomes(told: dict[str, Any], gate: str) -> dict[tuple[str, ...], bool]:
+    return {
+        (each["expectation"], *each["columns"]): each["met"] for each in told["gates"][gate]["expectations"]
+    }
+
+
+def test_evidence_has_every_expectation_of_a_held_and_of_a_passed_release(world: World) -> None:
+    world.run(1)
+    with pytest.raises(ReleaseHeld) as held:
+        world.run(3)
+    told = world.evidence(3)
+    assert "statements/people/visits/2024-03-03-r0.checks.json" in held.value.message
+    assert (told["gates"]["artefact"]["passed"], told["gates"]["history"]["passed"]) == (True, False)
+    assert not told["published_by_decision"]
+    assert outcomes(told, "history") == {
+        ("missing_period",): False,
+        ("identical_values", "visits"): True,
+        ("vanished_group", "town"): True,
+        ("large_change", "visits"): True,
+    }
+    world.run(2)
+    world.run(3)
+    told = world.evidence(3)
+    assert all(gate["passed"] and gate["failed"] == [] for gate in told["gates"].values())
+    assert all({**outcomes(told, "artefact"), **outcomes(told, "history")}.values())
+    assert ("multiples", "visits", "visits_high", "visits_low") in {
+        (name, *sorted(columns)) for name, *columns in outcomes(told, "artefact")
+    }
+
+
 def test_a_large_change_warns_in_result_and_evidence_and_does_not_hold(world: World) -> None:
     for day in (1, 2, 3):
         world.run(day)

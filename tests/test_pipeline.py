@@ -1,5 +1,6 @@
 """A release from spec to seal on real Spark: charged once, killed anywhere, served again."""
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -217,6 +218,13 @@ def test_a_failed_gate_holds_the_release_until_it_passes(
     with pytest.raises(ReleaseHeld) as refusal:
         world.run(lambda: spark)
     assert "row_count" in refusal.value.message
+    evidence = world.profile.statements / "town_people" / "visits" / "2024-03-01-r0.checks.json"
+    assert str(evidence) in refusal.value.message
+    assert {
+        each["expectation"]: each["met"]
+        for each in json.loads(evidence.read_text())["gates"]["artefact"]["expectations"]
+        if not each["met"]
+    } == {"rows": False, "groups": False}
     assert (world.spent, world.state("2024-03-01")) == (1, ReleaseState.HELD)
     assert not (world.home / "out").exists()
     with pytest.raises(ReleaseHeld):
@@ -228,9 +236,10 @@ def test_a_held_release_is_published_by_decision_and_not_checked_again(
     world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dp_spark import pipeline
-    from dp_spark.pipeline import publishing
+    from dp_spark.checks import Verdict
+    from dp_spark.pipeline import gating
 
-    monkeypatch.setattr(publishing, "check_artefact", lambda *args, **named: ["history"])
+    monkeypatch.setattr(gating, "check_artefact", lambda *args, **named: Verdict(("history",), ()))
     with pytest.raises(ReleaseHeld):
         world.run(lambda: spark)
     release = ReleaseId("town_people", "visits", "2024-03-01")

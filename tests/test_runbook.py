@@ -102,7 +102,9 @@ def test_what_it_says_of_nights_works(home: Path) -> None:
     told([*RUN, "2024-03-01"])
     (home / "towns.csv").write_text("town\na\n")
     told([*RUN, "2024-03-02"], ExitCode.HELD)
-    again, publish_held, _ = commands("A gate failed")
+    checks, again, publish_held, _ = commands("A gate failed")
+    assert "history    FAILED" in told(checks)
+    assert "vanished group" in (home / "checks.html").read_text()
     told(again, ExitCode.HELD)
     told(publish_held)
     assert state("2024-03-02") is ReleaseState.SEALED

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dp_spark.checks.gate import quiet, suites, unmet_of
+from dp_spark.checks.gate import unmet_of
 from dp_spark.checks.history import (
     HistoryCheck,
     Rule,
@@ -19,6 +19,8 @@ from dp_spark.checks.history import (
     identity_rule,
     rules_of,
 )
+from dp_spark.checks.lazily import quiet, suites
+from dp_spark.checks.verdict import Outcome
 from dp_spark.errors import Refusal
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.problems import shown
@@ -70,34 +72,57 @@ class Past:
     revised: Earlier | None = None
 
 
-def compare(table: pa.Table, plan: ReleasePlan, rule: HistorySpec, past: Past) -> tuple[Finding, ...]:
-    """What `table`, staged by `plan`, shows beside earlier releases; () is nothing.
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a staged release shows beside earlier ones.
+
+    Attributes:
+        findings: what holds it, and warnings; () is nothing.
+        outcomes: every rule that was looked at.
+    """
+
+    findings: tuple[Finding, ...]
+    outcomes: tuple[Outcome, ...]
+
+
+def compare(table: pa.Table, plan: ReleasePlan, rule: HistorySpec, past: Past) -> Comparison:
+    """`table`, staged by `plan`, beside earlier releases.
 
     Raises:
         SetupRefused: Great Expectations cannot be imported in this process.
     """
     parts = (past.newest, past.like, past.revised)
     compared = {each.release_id: each for each in parts if each is not None}
-    return tuple(
-        finding for earlier in compared.values() for finding in _compared(table, plan, rule, past, earlier)
+    found = [_compared(table, plan, rule, past, earlier) for earlier in compared.values()]
+    return Comparison(
+        tuple(finding for each in found for finding in each.findings),
+        tuple(outcome for each in found for outcome in each.outcomes),
     )
 
 
 def _compared(
     table: pa.Table, plan: ReleasePlan, rule: HistorySpec, past: Past, earlier: Earlier
-) -> list[Finding]:
+) -> Comparison:
     try:
         pair = _Pair.of(table, plan, earlier)
         if pair is None:
-            return [not_compared(earlier.release_id, "which was grouped otherwise")]
+            return _none(earlier.release_id, "which was grouped otherwise")
         rules = [identity_rule(pair.values)]
         rules += [Rule(HistoryCheck.VANISHED_GROUP)] if earlier is past.newest else []
         rules += rules_of(pair.values, rule.max_change, rule.plus_sigma) if earlier is past.like else []
-        return [pair.finding(broken) for broken in _broken(pair.frame, rules)]
+        lost = list(_broken(pair.frame, rules))
+        return Comparison(
+            tuple(pair.finding(each) for each in lost),
+            tuple(pair.outcome(each, met=each not in lost) for each in rules),
+        )
     except Refusal:
         raise
     except Exception as error:  # noqa: BLE001  # its text may hold cells; the gate itself has passed the table
-        return [not_compared(earlier.release_id, f"as a comparison failed ({type(error).__name__})")]
+        return _none(earlier.release_id, f"as a comparison failed ({type(error).__name__})")
+
+
+def _none(earlier: str, why: str) -> Comparison:
+    return Comparison((not_compared(earlier, why),), ())
 
 
 def not_compared(earlier: str, why: str) -> Finding:
@@ -160,6 +185,18 @@ class _Pair:
                     f"{broken.column} moved by more than max_change and noise since {self.earlier} in {told}"
                 )
                 return Finding(broken.kind, False, text)
+
+    def outcome(self, rule: Rule, *, met: bool) -> Outcome:
+        """Whether a rule holds, as evidence has it."""
+        match rule.kind:
+            case HistoryCheck.LARGE_CHANGE:
+                share, sigma = rule.limits.split()
+                columns, bound = [rule.column], f"max_change {share}, plus_sigma {sigma}"
+            case HistoryCheck.IDENTICAL_VALUES:
+                columns, bound = self.values, ""
+            case _:
+                columns, bound = self.keys, ""
+        return Outcome(rule.kind, tuple(columns), bound, met, self.earlier)
 
     def _groups(self, which: NDArray[np.bool_]) -> str:
         """How many groups, and which where they are public."""

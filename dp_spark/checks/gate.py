@@ -1,20 +1,16 @@
 """The gate before publishing: a staged artefact against everything its plan promises."""
 
-import logging
-import os
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from datetime import date
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from dp_spark.checks.lazily import quiet, suites
 from dp_spark.checks.promises import Promise, broken, promises_of
-from dp_spark.errors import SetupRefused
+from dp_spark.checks.verdict import COLUMNS, GROUPS, ROWS, Verdict, verdict_of
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.spec import GROUPING_COLUMN
 
@@ -28,10 +24,8 @@ _SUBJECT_KEYS = ("column", "column_A", "column_B", "kind")
 _MOST_COLUMNS = 60
 
 
-def check_artefact(
-    table: pa.Table, plan: ReleasePlan, *, release_id: str, period_start: date
-) -> tuple[str, ...]:
-    """The expectations that a release's `table` does not meet; () lets it pass, as `check_table`.
+def check_artefact(table: pa.Table, plan: ReleasePlan, *, release_id: str, period_start: date) -> Verdict:
+    """Which expectations a release's `table` meets, as `check_table`.
 
     Raises:
         SetupRefused: Great Expectations cannot be imported in this process.
@@ -46,8 +40,8 @@ def check_artefact(
 
 def check_table(
     table: pa.Table, *, columns: Sequence[str], groups: pa.Table, promises: Sequence[Promise]
-) -> tuple[str, ...]:
-    """The expectations that `table` does not meet, as name(column); () lets it pass.
+) -> Verdict:
+    """Which expectations `table` meets.
 
     The table is looked at as a whole. Only if that shows a fault, columns at fault are looked at one by one,
     the first _MOST_COLUMNS of them; the others are counted. An expectation that could not be evaluated is not
@@ -67,9 +61,15 @@ def check_table(
         try:
             frame = table.to_pandas(types_mapper=pd.ArrowDtype)
             unmet = unmet_of(frame, whole)
-            return _in_detail(frame, unmet, promises) if unmet else ()
+            lost = _broken_of(frame, unmet, promises) if unmet else []
+            failed = _in_detail(frame, unmet, promises, lost) if unmet else ()
         except Exception as error:  # noqa: BLE001  # its text may hold cells; whatever it is, the gate holds
-            return (f"evaluation of the suite: {type(error).__name__}",)
+            failed = (f"evaluation of the suite: {type(error).__name__}",)
+            return verdict_of(
+                columns, groups, promises, failed=failed, unmet=(COLUMNS, ROWS, GROUPS), broken=promises
+            )
+        names = [each.type for each in unmet]
+        return verdict_of(columns, groups, promises, failed=failed, unmet=names, broken=lost)
 
 
 def released_groups(plan: ReleasePlan) -> pa.Table:
@@ -83,12 +83,22 @@ def released_groups(plan: ReleasePlan) -> pa.Table:
     return groups.append_column(GROUPING_COLUMN, pa.array(masks, pa.int32()))
 
 
-def _in_detail(
+def _broken_of(
     frame: pd.DataFrame, unmet: "Sequence[ExpectationConfiguration]", promises: Sequence[Promise]
-) -> tuple[str, ...]:
-    """The unmet expectations of a table, those of promises as the expectations of columns that show them."""
+) -> Sequence[Promise]:
+    """The promises at fault for what is unmet: those that a look finds, else all of the kinds."""
     kinds = {each.kwargs.get("kind") for each in unmet}
-    suspected = _columns(broken(frame, promises)) or _columns(each for each in promises if each.kind in kinds)
+    return broken(frame, promises) or [each for each in promises if each.kind in kinds]
+
+
+def _in_detail(
+    frame: pd.DataFrame,
+    unmet: "Sequence[ExpectationConfiguration]",
+    promises: Sequence[Promise],
+    lost: Sequence[Promise],
+) -> tuple[str, ...]:
+    """The unmet expectations of a table, those of `lost` promises as expectations of the columns at fault."""
+    suspected = _columns(lost)
     shown = set(suspected[:_MOST_COLUMNS])
     doubted = [each for each in promises if shown.intersection(each.columns)]
     of_table = [each for each in unmet if "kind" not in each.kwargs]
@@ -102,24 +112,6 @@ def _in_detail(
 
 def _columns(promises: Iterable[Promise]) -> list[str]:
     return list(dict.fromkeys(column for each in promises for column in each.columns))
-
-
-def suites() -> ModuleType:
-    """The module of suites, which imports Great Expectations.
-
-    Raises:
-        SetupRefused: it cannot be imported in this process.
-    """
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    try:
-        from dp_spark.checks import suite  # noqa: PLC0415  # Great Expectations takes seconds
-    except SystemExit:  # with status 0: a job would end here and look done
-        raise SetupRefused(
-            "checks_unavailable",
-            "Great Expectations imports PySpark, which ends a process of python -c where grpc is missing",
-            way_out="start from a script or with python -m, or install grpcio",
-        ) from None
-    return suite
 
 
 def unmet_of(frame: pd.DataFrame, suite: "ExpectationSuite") -> "list[ExpectationConfiguration]":
@@ -147,17 +139,3 @@ def _description(config: "ExpectationConfiguration | None") -> str:
     assert config is not None
     subjects = [str(config.kwargs[key]) for key in _SUBJECT_KEYS if key in config.kwargs]
     return config.type + (f"({', '.join(subjects)})" if subjects else "")
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Great Expectations logs the exceptions it catches, and their texts may hold cells."""
-    logger = logging.getLogger("great_expectations")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)

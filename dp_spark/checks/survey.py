@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dp_spark.checks.gate import check_table
 from dp_spark.checks.promises import LARGEST, Promise, PromiseKind
+from dp_spark.checks.verdict import Verdict
 from dp_spark.publish.survey_tables import (
     SURVEY_ID,
     WAVE,
@@ -25,8 +26,8 @@ from dp_spark.uldp.block_mechanism import BlockMechanism
 from dp_spark.uldp.exposure import exposure
 
 
-def check_wave(counts: pa.Table, estimates: pa.Table, plan: SurveyPlan, survey_id: str) -> tuple[str, ...]:
-    """The expectations that the tables of a wave do not meet, as table: name(column); () lets it pass.
+def check_wave(counts: pa.Table, estimates: pa.Table, plan: SurveyPlan, survey_id: str) -> dict[str, Verdict]:
+    """Which expectations each of the two tables of a wave meets, by the name of the table.
 
     Raises:
         SetupRefused: Great Expectations cannot be imported in this process.
@@ -41,13 +42,10 @@ def check_wave(counts: pa.Table, estimates: pa.Table, plan: SurveyPlan, survey_i
             _of_estimates(plan, wave, survey_id),
         ),
     }
-    return tuple(
-        f"{name}: {failed}"
+    return {
+        name: check_table(table, columns=_schemas(plan)[name].names, groups=groups, promises=list(promises))
         for name, (table, groups, promises) in looked_at.items()
-        for failed in check_table(
-            table, columns=_schemas(plan)[name].names, groups=groups, promises=list(promises)
-        )
-    )
+    }
 
 
 def _schemas(plan: SurveyPlan) -> dict[str, pa.Schema]:

@@ -30,7 +30,9 @@ window_app = typer.Typer(help="What may be promised in a day, week or month.", n
 ledger_app.add_typer(window_app, name="window")
 source_app = typer.Typer(help="Which input belongs to which population.", no_args_is_help=True)
 ledger_app.add_typer(source_app, name="source")
-release_app = typer.Typer(help="Decisions on a release, each recorded with its reason.", no_args_is_help=True)
+release_app = typer.Typer(
+    help="What the gates found of a release, and decisions on it.", no_args_is_help=True
+)
 app.add_typer(release_app, name="release")
 survey_app = typer.Typer(
     help="Surveys: answers randomized before they are stored; waves, reports, estimates.",
@@ -58,6 +60,9 @@ Revise = Annotated[
 SurveyFile = Annotated[Path, typer.Argument(help="YAML file of the survey.", show_default=False)]
 Wave = Annotated[str, typer.Option("--wave", help="Name of the wave, such as 2024q1.", show_default=False)]
 Release = Annotated[str, typer.Argument(help="population/release/period/revision", show_default=False)]
+ChecksPage = Annotated[
+    Path | None, typer.Option("--html", help="Write them as a page: Great Expectations' Data Docs, offline.")
+]
 Reason = Annotated[str, typer.Option(help="Why; recorded with your name.", show_default=False)]
 
 
@@ -325,6 +330,20 @@ def release_burn(
 ) -> None:
     """Record that a release's key has leaked: its population stops for good."""
     _decide("burn", release, reason, profile, as_json)
+
+
+@release_app.command("checks")
+def release_checks(
+    release: Release, html: ChecksPage = None, profile: ProfileFile = None, as_json: AsJson = False
+) -> None:
+    """Print what the gates found of a release, held or not: each expectation with its outcome, no value."""
+
+    def action() -> None:
+        from dp_spark.cli.gates import release_checks_command
+
+        release_checks_command(release, html=html, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
 
 
 @pools_app.command("set")
@@ -649,6 +668,24 @@ def survey_publish_held(
         from dp_spark.cli.surveying import publish_held_command
 
         publish_held_command(spec, wave, reason=reason, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
+@survey_app.command("checks")
+def survey_checks(
+    spec: SurveyFile,
+    wave: Wave,
+    html: ChecksPage = None,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print what the gates found of a wave, held or not: each expectation with its outcome, no value."""
+
+    def action() -> None:
+        from dp_spark.cli.gates import wave_checks_command
+
+        wave_checks_command(spec, wave, html=html, profile=profile, as_json=as_json)
 
     _end(action, as_json=as_json)
 

@@ -5,19 +5,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dp_spark.checks import Earlier, Finding, HistoryCheck, Past, compare, not_compared
+from dp_spark.checks import Earlier, Finding, HistoryCheck, Outcome, Past, compare, not_compared
 from dp_spark.errors import PublishRefused
-from dp_spark.pipeline.run import Run, Step
+from dp_spark.pipeline.run import Run
 from dp_spark.publish import artefact_digest, read_artefact, with_released_groups
 from dp_spark.release.ledger import ReleaseRecord, ReleaseState
 from dp_spark.release.missing import is_of
 from dp_spark.release.period import period_before
 from dp_spark.release.spec import PERIOD_COLUMN, Against, HistorySpec
-from dp_spark.report import write_evidence
 
 STAGED = "staged"
 
@@ -30,16 +30,36 @@ class History:
         rule: of its spec.
         past: the earlier releases whose rows could be read.
         findings: what holds it, and warnings.
+        outcomes: every rule that was looked at.
     """
 
     rule: HistorySpec
     past: Past
     findings: tuple[Finding, ...]
+    outcomes: tuple[Outcome, ...]
 
     @property
     def blocking(self) -> tuple[str, ...]:
         """What holds the release."""
         return tuple(str(each) for each in self.findings if each.blocks)
+
+    def as_json(self) -> dict[str, Any]:
+        """What it was compared with, and what that showed, as evidence has it."""
+        parts = {"newest": self.past.newest, "like": self.past.like, "revised": self.past.revised}
+        return {
+            "against": self.rule.against.value,
+            "max_change": str(self.rule.max_change),
+            "plus_sigma": str(self.rule.plus_sigma),
+            "compared_with": {
+                part: {"release": each.release_id, "read_from": each.origin}
+                for part, each in parts.items()
+                if each is not None
+            },
+            "findings": [
+                {"check": each.check.value, "blocks": each.blocks, "text": each.text}
+                for each in self.findings
+            ],
+        }
 
 
 def compared(run: Run, table: pa.Table) -> History | None:
@@ -51,7 +71,6 @@ def compared(run: Run, table: pa.Table) -> History | None:
     spec = run.plan.spec
     if spec.checks is None or spec.period is None:  # a spec with checks of history has periods
         return None
-    run.observe(Step.CHECK)
     rule, own = spec.checks.history, run.claim.release_id
     known = [each for each in run.ledger.releases(own.population) if is_of(each, spec)]
     sealed = {each.release_id.period_key: each for each in known if _is_before(each, run)}
@@ -60,33 +79,9 @@ def compared(run: Run, table: pa.Table) -> History | None:
     revised = next((each for each in reversed(known) if _is_revised(each, run)), None)
     read = _Reader()
     past = Past(newest=read.rows_of(newest), like=read.rows_of(like), revised=read.rows_of(revised))
-    findings = (
-        *_missing(newest, period_before(spec.period, own.period_key)),
-        *read.lost,
-        *compare(table, with_released_groups(run.plan, table), rule, past),
-    )
-    return History(rule, past, findings)
-
-
-def write_history(run: Run, history: History) -> Path:
-    """Write the evidence beside the statement."""
-    rule, past = history.rule, history.past
-    parts = {"newest": past.newest, "like": past.like, "revised": past.revised}
-    facts = {
-        "against": rule.against.value,
-        "max_change": str(rule.max_change),
-        "plus_sigma": str(rule.plus_sigma),
-        "compared_with": {
-            part: {"release": each.release_id, "read_from": each.origin}
-            for part, each in parts.items()
-            if each is not None
-        },
-        "findings": [
-            {"check": each.check.value, "blocks": each.blocks, "text": each.text} for each in history.findings
-        ],
-        "published_by_decision": run.claim.cleared,
-    }
-    return write_evidence(run.release_id, facts, run.profile.statements)
+    found = compare(table, with_released_groups(run.plan, table), rule, past)
+    missing = list(_missing(newest, period_before(spec.period, own.period_key)))
+    return History(rule, past, (*missing, *read.lost, *found.findings), (_no_gap(missing), *found.outcomes))
 
 
 class _Reader:
@@ -136,6 +131,10 @@ def _missing(newest: ReleaseRecord | None, before: str) -> Iterator[Finding]:
     if newest is not None and newest.release_id.period_key != before:
         text = f"the period before, {before}, is not sealed, and {newest.release_id} is"
         yield Finding(HistoryCheck.MISSING_PERIOD, True, text)
+
+
+def _no_gap(missing: list[Finding]) -> Outcome:
+    return Outcome(HistoryCheck.MISSING_PERIOD, (), "", met=not missing)
 
 
 def _is_before(record: ReleaseRecord, run: Run) -> bool:

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 from dp_spark.errors import LedgerRefused
 from dp_spark.frames.rows import Rows, SparkSource
 from dp_spark.frames.source_iceberg import Within
-from dp_spark.pipeline.comparing import compared
-from dp_spark.pipeline.publishing import check, keep_only, publish, require_copies, restore, result_of, seal
+from dp_spark.pipeline.gating import check
+from dp_spark.pipeline.publishing import keep_only, publish, require_copies, restore, result_of, seal
 from dp_spark.pipeline.reserving import reserved
 from dp_spark.pipeline.run import Asked, Observer, Run
 from dp_spark.pipeline.staging import stage
@@ -196,11 +196,10 @@ def _published(run: Run, artefact: StoredFile) -> RunResult:
     if claim.state is ReleaseState.SEALED:
         restore(run, table)
     else:
-        history = compared(run, table)
         if claim.state is not ReleaseState.PUBLISHED:
             if not claim.cleared:
-                check(run, table, artefact, history)
+                check(run, table, artefact)
             publish(run, table, artefact)
-        seal(run, history)
+        seal(run)
     keep_only(path)
     return result_of(run, table)

@@ -1,13 +1,12 @@
-"""From the staged artefact to its readers: checks, copies, the statement, the seal."""
+"""From the checked artefact to its readers: copies, the statement, the seal."""
 
 from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
 
-from dp_spark.checks import check_artefact
-from dp_spark.errors import PublishRefused, Refusal, ReleaseHeld, SetupRefused
-from dp_spark.pipeline.comparing import History, write_history
+from dp_spark.errors import PublishRefused, Refusal, SetupRefused
+from dp_spark.pipeline.gating import record_decision
 from dp_spark.pipeline.run import Run, Step
 from dp_spark.publish import (
     Part,
@@ -17,7 +16,6 @@ from dp_spark.publish import (
     open_sink,
     release_contract,
     restored,
-    with_released_groups,
     write_contract,
 )
 from dp_spark.release.ledger import (
@@ -38,23 +36,6 @@ from dp_spark.report import (
     sealed_release,
     write_statement,
 )
-
-
-def check(run: Run, table: pa.Table, artefact: StoredFile, history: History | None) -> None:
-    """Run the gates on the staged artefact; one that fails holds the release, as does what `history` says."""
-    run.observe(Step.CHECK)
-    plan = with_released_groups(run.plan, table)
-    failed = check_artefact(table, plan, release_id=run.release_id, period_start=run.window.start)
-    failed += () if history is None else history.blocking
-    if failed:
-        run.ledger.hold(run.claim, failed)
-        raise ReleaseHeld(
-            "release_held",
-            f"release {run.release_id} is held: its staged artefact fails {'; '.join(failed)}",
-            way_out=f"nothing was published and the charge stands; look at {artefact.path}, mend the "
-            "cause (a missing period: run it) and run again: the checks are repeated on the same artefact; "
-            "or decide, with `dp-spark release publish-held` or `dp-spark release abandon`",
-        )
 
 
 def publish(run: Run, table: pa.Table, artefact: StoredFile) -> None:
@@ -105,11 +86,11 @@ def _has_later(run: Run) -> bool:
     )
 
 
-def seal(run: Run, history: History | None) -> None:
-    """Write the statement, beside it what `history` shows, and close the release."""
+def seal(run: Run) -> None:
+    """Write the statement, and close the release."""
     run.observe(Step.STATE)
-    if history is not None:
-        write_history(run, history)
+    if run.claim.cleared:
+        record_decision(run)
     page = _write_statement(run, release_record(run.ledger, run.claim.release_id), utc_now())
     run.observe(Step.SEAL)
     run.ledger.seal(run.claim, statement_path=str(page), statement_digest=file_digest(page))

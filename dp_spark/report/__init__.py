@@ -1,6 +1,14 @@
 """The same facts about a release, or a survey, three ways: on the console, as a page, on disk."""
 
-from dp_spark.report.evidence import read_warnings, write_evidence
+from dp_spark.report.evidence import (
+    evidence_path,
+    gate_facts,
+    mark_decided,
+    read_evidence,
+    read_warnings,
+    wave_evidence_path,
+    write_evidence,
+)
 from dp_spark.report.facts import Amount, ReleaseFacts, SealedRelease, release_facts
 from dp_spark.report.left_out import left_out
 from dp_spark.report.outcome import RunResult, result_json, result_text
@@ -20,14 +28,18 @@ __all__ = [
     "SealedRelease",
     "StatementPaths",
     "SurveyFacts",
+    "evidence_path",
     "facts_html",
     "facts_text",
     "file_digest",
+    "gate_facts",
     "given_away",
     "left_out",
     "mark_burned",
+    "mark_decided",
     "print_facts",
     "print_survey",
+    "read_evidence",
     "read_warnings",
     "release_facts",
     "remove_survey_statement",
@@ -38,6 +50,7 @@ __all__ = [
     "survey_html",
     "survey_plan_page",
     "survey_text",
+    "wave_evidence_path",
     "write_evidence",
     "write_statement",
     "write_survey_statement",

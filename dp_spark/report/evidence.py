@@ -1,18 +1,21 @@
-"""What checks on history found, as JSON beside the statement of a release."""
+"""What all gates found, as JSON beside the statement of a release or of a wave."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dp_spark.errors import SetupRefused
+from dp_spark.release.ledger import WaveId
 from dp_spark.report.statement import put_file, statement_paths
+from dp_spark.report.survey_statement import survey_statement_paths
 
 FORMAT = "dp_spark checks 1"
+DECIDED = "published_by_decision"
 
 
 def evidence_path(release_id: str, directory: Path) -> Path:
-    """The file: directory/population/name/period-rN.checks.json.
+    """The file of a release: directory/population/name/period-rN.checks.json.
 
     Raises:
         SpecRefused: `release_id` is not population/name/period/revision.
@@ -20,30 +23,56 @@ def evidence_path(release_id: str, directory: Path) -> Path:
     return statement_paths(release_id, directory).json.with_suffix(".checks.json")
 
 
-def write_evidence(release_id: str, facts: Mapping[str, Any], directory: Path) -> Path:
-    """Write the evidence of a release; it appears whole or not at all.
+def wave_evidence_path(wave_id: WaveId, directory: Path) -> Path:
+    """The file of a wave: directory/population/survey/waves/WAVE.checks.json."""
+    return survey_statement_paths(wave_id, directory).json.with_suffix(".checks.json")
+
+
+def write_evidence(path: Path, whose: str, facts: Mapping[str, Any]) -> None:
+    """Write the evidence of a release or a wave; it appears whole or not at all.
 
     Raises:
         SetupRefused: the directory cannot be written.
     """
-    path = evidence_path(release_id, directory)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"format": FORMAT, "release": release_id, **facts}, indent=2, ensure_ascii=False)
-        put_file(path, text + "\n")
+        told = {"format": FORMAT, "release": whose, DECIDED: False, **facts}
+        put_file(path, json.dumps(told, indent=2, ensure_ascii=False) + "\n")
     except OSError as failure:
         raise SetupRefused(
-            "statement_unwritable",
+            "evidence_unwritable",
             f"the evidence of checks cannot be written to {path.parent} ({failure.strerror})",
-            way_out="make room, give this user write access, run it again: only the seal is left",
+            way_out="make room, give this user write access, run it again: the charge is not taken twice",
         ) from None
-    return path
+
+
+def gate_facts(failed: Sequence[str], expectations: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What evidence says of one gate: whether the table passed, and each expectation with its outcome."""
+    return {"passed": not failed, "failed": list(failed), "expectations": list(expectations)}
+
+
+def mark_decided(path: Path, whose: str) -> None:
+    """Say in the evidence that somebody has decided to publish; what the gates found stays there.
+
+    Raises:
+        SetupRefused: as `write_evidence`.
+    """
+    write_evidence(path, whose, {**(read_evidence(path) or {}), DECIDED: True})
+
+
+def read_evidence(path: Path) -> dict[str, Any] | None:
+    """The evidence in a file; None where there is none, or it cannot be read."""
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return facts if isinstance(facts, dict) else None
 
 
 def read_warnings(release_id: str, directory: Path) -> tuple[str, ...]:
     """The warnings in the evidence of a release; () where it has none, or none can be read."""
+    facts = read_evidence(evidence_path(release_id, directory)) or {}
     try:
-        facts = json.loads(evidence_path(release_id, directory).read_text(encoding="utf-8"))
         return tuple(str(each["text"]) for each in facts["findings"] if not each["blocks"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return ()

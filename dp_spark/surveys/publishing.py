@@ -1,10 +1,12 @@
 """What leaves of a wave: its tables, when the gates have passed them, and its statement."""
 
 import hashlib
+from collections.abc import Mapping
+from pathlib import Path
 
 import pyarrow as pa
 
-from dp_spark.checks import check_wave
+from dp_spark.checks import Verdict, check_wave
 from dp_spark.errors import LedgerRefused, PublishRefused, Refusal, ReleaseHeld, SetupRefused
 from dp_spark.publish import (
     Edition,
@@ -18,23 +20,53 @@ from dp_spark.publish import (
 from dp_spark.publish.survey_tables import WAVE, wave_groups
 from dp_spark.release.ledger import StoredFile, utc_now
 from dp_spark.release.spec import SinkSpec
-from dp_spark.report import file_digest, remove_survey_statement, write_survey_statement
+from dp_spark.report import (
+    file_digest,
+    gate_facts,
+    mark_decided,
+    remove_survey_statement,
+    wave_evidence_path,
+    write_evidence,
+    write_survey_statement,
+)
 from dp_spark.surveys.run import ESTIMATES, REPORTS, WaveRun, WaveStep, release_id_of
 from dp_spark.surveys.standing import placed
 
 
 def check_tables(run: WaveRun, counts: pa.Table, table: pa.Table) -> None:
-    """Run the gates on the staged tables; one that fails holds the wave."""
+    """Run the gates on the staged tables, and write what they found; one that fails holds the wave.
+
+    Raises:
+        ReleaseHeld: one failed; the ledger knows, whether or not the evidence could be written.
+        SetupRefused: the evidence cannot be written; nothing is published without.
+    """
     run.observe(WaveStep.CHECK)
-    failed = check_wave(counts, table, run.plan, str(run.wave_id))
-    if failed:
-        run.ledger.hold_wave(run.wave_id, failed)
-        raise ReleaseHeld(
-            "wave_held",
-            f"wave {run.wave_id} is held: its staged tables fail {'; '.join(failed)}",
-            way_out="nothing was published and the charge stands; mend the cause and run estimate again: the "
-            "checks are repeated on the same tables; or decide, with `dp-spark survey publish-held`",
-        )
+    verdicts = check_wave(counts, table, run.plan, str(run.wave_id))
+    failed = tuple(f"{name}: {each}" for name, verdict in verdicts.items() for each in verdict.failed)
+    if not failed:
+        _write(run, verdicts)
+        return
+    run.ledger.hold_wave(run.wave_id, failed)
+    try:
+        told = f"the evidence is {_write(run, verdicts)}"
+    except SetupRefused as refusal:
+        told = refusal.message
+    raise ReleaseHeld(
+        "wave_held",
+        f"wave {run.wave_id} is held: its staged tables fail {'; '.join(failed)}; {told}",
+        way_out="nothing was published and the charge stands; mend the cause and run estimate again: the "
+        "checks are repeated on the same tables; or decide, with `dp-spark survey publish-held`",
+    )
+
+
+def _write(run: WaveRun, verdicts: Mapping[str, Verdict]) -> Path:
+    path = wave_evidence_path(run.wave_id, run.profile.statements)
+    gates = {
+        name: gate_facts(verdict.failed, (each.as_json() for each in verdict.outcomes))
+        for name, verdict in verdicts.items()
+    }
+    write_evidence(path, str(run.wave_id), {"gates": gates})
+    return path
 
 
 def publish_tables(run: WaveRun, counts: pa.Table, table: pa.Table) -> None:
@@ -98,6 +130,8 @@ def seal_survey(run: WaveRun, table: pa.Table) -> None:
         LedgerRefused: the wave was ended meanwhile; no statement of it stays.
     """
     run.observe(WaveStep.SEAL)
+    if run.record().cleared:
+        mark_decided(wave_evidence_path(run.wave_id, run.profile.statements), str(run.wave_id))
     groups = wave_groups(run.plan, table)
     page = write_survey_statement(
         run.plan,

@@ -49,7 +49,7 @@ def artefact(plan: ReleasePlan) -> pa.Table:
 
 
 def gate(table: pa.Table, plan: ReleasePlan) -> tuple[str, ...]:
-    return check_artefact(table, plan, release_id=RELEASE, period_start=DAY)
+    return check_artefact(table, plan, release_id=RELEASE, period_start=DAY).failed
 
 
 def with_cell(table: pa.Table, column: str, row: int, value: object) -> pa.Table:

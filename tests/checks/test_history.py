@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 from artefacts import SPEC, artefact, with_cell, with_column
 
-from dp_spark.checks import Earlier, Finding, HistoryCheck, Past, compare
+from dp_spark.checks import Comparison, Earlier, Finding, HistoryCheck, Past, compare
 from dp_spark.checks.history import chance_of_same
 from dp_spark.release.plan import ReleasePlan
 from dp_spark.release.planner import plan_release
@@ -41,7 +41,7 @@ def moved(table: pa.Table, factor: float = 1.01) -> pa.Table:
 
 def found(now: pa.Table, then: pa.Table, plan: ReleasePlan, rule: HistorySpec = RULE) -> tuple[Finding, ...]:
     earlier = Earlier(BEFORE, then, "staged")
-    return compare(now, plan, rule, Past(newest=earlier, like=earlier))
+    return compare(now, plan, rule, Past(newest=earlier, like=earlier)).findings
 
 
 def test_a_release_that_moved_a_little_shows_nothing(plan: ReleasePlan, then: pa.Table) -> None:
@@ -150,4 +150,4 @@ def test_a_query_that_is_new_has_nothing_to_be_compared_with(plan: ReleasePlan, 
 
 
 def test_nothing_earlier_finds_nothing(plan: ReleasePlan, then: pa.Table) -> None:
-    assert compare(then, plan, RULE, Past()) == ()
+    assert compare(then, plan, RULE, Past()) == Comparison((), ())

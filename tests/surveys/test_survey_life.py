@@ -34,6 +34,7 @@ from dp_spark.publish.survey_tables import counts_table
 from dp_spark.release.ledger import Batch, WaveId, WaveState
 from dp_spark.release.spec import parse_survey
 from dp_spark.surveys import WaveStep
+from dp_spark.uldp.exposure import exposure
 
 NIGHTS = 3
 
@@ -440,7 +441,8 @@ def test_a_gate_that_fails_holds_the_wave_until_somebody_decides(world: World) -
     spec = world.home / "survey.yaml"
     spec.write_text(UNGROUPED)
     plan = world.open().plan
-    last = plan.mechanism.sampler.reports.starts()[-1] - 1  # type: ignore[attr-defined]
+    *_, first, end = plan.mechanism.sampler.reports.starts()  # type: ignore[attr-defined]
+    last = end - 1
     counts = world.counts_of(
         counts_table(plan, WAVE, counted([0], [last], [1000])), world.zone / "counts-of-test"
     )
@@ -451,6 +453,24 @@ def test_a_gate_that_fails_holds_the_wave_until_somebody_decides(world: World) -
         assert "rate" in held.value.message
         assert world.record().state is WaveState.HELD
         assert not (world.home / "out").exists()
+    evidence = world.profile.statements / POPULATION / SURVEY / "waves" / f"{WAVE}.checks.json"
+    assert str(evidence) in held.value.message
+    found = json.loads(evidence.read_text())
+    assert {name: gate["passed"] for name, gate in found["gates"].items()} == {
+        "reports": False,
+        "estimates": True,
+    }
+    assert [each for each in found["gates"]["reports"]["expectations"] if not each["met"]] == [
+        {
+            "expectation": "rates",
+            "columns": ["report", "n"],
+            "bound": f"{first} {exposure(plan.mechanism).answers_in_clear!r}",
+            "met": False,
+        }
+    ]
+    looked = ["survey", "checks", str(spec), "--wave", WAVE, "--html", "checks.html"]
+    assert as_json(*looked) == found
+    assert "rates" in (world.home / "checks.html").read_text()
     decide = ["survey", "publish-held", str(spec), "--wave", WAVE, "--reason", "the board knows why"]
     spec.write_text(UNGROUPED.replace("epsilon: 1", "epsilon: 2"))
     assert json.loads(run(*decide)[1])["error"] == "wave_of_another_spec"
@@ -459,6 +479,7 @@ def test_a_gate_that_fails_holds_the_wave_until_somebody_decides(world: World) -
     told = as_json(*decide)
     assert told["state"] == "sealed"
     assert world.published("reports")["n"].to_pylist() == [1000]
+    assert json.loads(evidence.read_text()) == {**found, "published_by_decision": True}
     again = json.loads(run(*decide)[1])
     assert (again["error"], "dp-spark survey estimate" in again["way_out"]) == ("illegal_step", True)
 
