@@ -207,6 +207,50 @@ def test_a_file_that_breaks_while_it_is_read_tells_nothing_and_the_run_goes_on(
     assert (world.spent, world.state("2024-03-01")) == (1, ReleaseState.SEALED)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: rows.drop_columns(["euros"]),
+        lambda rows: rows.set_column(2, "euros", pa.array([[1.5]] * len(rows))),
+        lambda rows: rows.set_column(3, "at", pa.array([1.5] * len(rows))),
+    ],
+    ids=["dropped", "retyped", "period retyped"],
+)
+def test_a_column_that_is_gone_or_of_another_type_is_refused_before_the_charge(
+    world: World, spark: SparkSession, change: Callable[[pa.Table], pa.Table]
+) -> None:
+    world.write_rows(change(some_rows()))
+    with pytest.raises(InputRefused) as refusal:
+        world.run(lambda: spark)
+    assert refusal.value.code == "input_columns"
+    assert (world.spent, world.state("2024-03-01")) == (0, None)
+    world.write_rows(some_rows())
+    assert world.run(lambda: spark).charged is not None
+
+
+def test_rows_that_are_too_old_are_refused_before_the_charge_and_never_after(
+    world: World, spark: SparkSession
+) -> None:
+    spec = parse_spec(SPEC + "ready: {newer_than: 6h}\n")
+    rows = world.home / "in" / "rows.parquet"
+    os.utime(rows, (0, 0))
+    with pytest.raises(InputRefused) as refusal:
+        world.run(no_spark, spec=spec)
+    assert (refusal.value.code, refusal.value.exit_code) == ("input_stale", 8)
+    assert (world.spent, world.state("2024-03-01")) == (0, None)
+    os.utime(rows)
+
+    def stop(step: Step) -> None:
+        if step is Step.SELECT or step is Step.READ:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        world.run(lambda: spark, spec=spec, observe=stop)
+    os.utime(rows, (0, 0))
+    assert world.run(lambda: spark, spec=spec).charged is None
+    assert world.spent == 1
+
+
 def test_a_failed_gate_holds_the_release_until_it_passes(
     world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

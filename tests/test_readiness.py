@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from dp_spark.errors import InputRefused, SpecRefused
+from dp_spark.frames.rows import Rows
 from dp_spark.notebook import Release
-from dp_spark.pipeline.readiness import require_over, require_ready
+from dp_spark.pipeline.readiness import require_fresh, require_over, require_ready
 from dp_spark.release.period import period_window
 from dp_spark.release.spec import ReleaseSpec, parse_spec
 
@@ -64,6 +66,65 @@ def test_a_store_that_does_not_answer_is_not_ready(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="cannot be asked for") as refusal:
         require_ready(spec("nowhere://bucket/{key}"), "2024-03-01")
     assert refusal.value.code == "input_not_ready"
+
+
+@pytest.mark.parametrize("age", ["36", "1.5h", "0h", "-2h", "3 h", "2w", "100000h"])
+def test_an_age_is_whole_hours_or_days(age: str) -> None:
+    with pytest.raises(SpecRefused, match=r"ready\.newer_than"):
+        ReleaseSpec(**BASE, ready={"newer_than": age})
+
+
+def test_ready_asks_for_something() -> None:
+    with pytest.raises(SpecRefused, match="ready: asks for nothing"):
+        ReleaseSpec(**BASE, ready={})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"format": "table", "table": "db.visits"},
+        {"format": "jdbc", "table": "visits", "connection": "w"},
+        None,
+    ],
+)
+def test_an_age_that_nobody_can_tell_is_refused_with_the_spec(source: dict[str, str] | None) -> None:
+    without = {key: each for key, each in BASE.items() if key != "input"}
+    with pytest.raises(SpecRefused, match=r"ready\.newer_than"):
+        ReleaseSpec(**{**without, **({"input": source} if source else {})}, ready={"newer_than": "6h"})
+
+
+def test_rows_have_to_be_new_where_the_spec_says_so(tmp_path: Path) -> None:
+    asked = ReleaseSpec(
+        **{**BASE, "input": {"format": "parquet", "path": str(tmp_path)}}, ready={"newer_than": "2d"}
+    )
+    assert Release(ReleaseSpec(**BASE)).ready(newer_than="2d").spec.ready == asked.ready
+    assert parse_spec(asked.canonical_json()) == asked
+    now = dt.datetime.now(dt.UTC)
+    assert stale(asked, now).endswith("it has no rows")
+    (tmp_path / "rows.parquet").touch()
+    require_fresh(asked, rows_of(asked), now + dt.timedelta(hours=47))
+    assert stale(asked, now + dt.timedelta(hours=49)).endswith("its newest rows are 2 days old")
+
+
+def test_a_store_that_does_not_say_when_is_not_fresh() -> None:
+    asked = ReleaseSpec(
+        **{**BASE, "input": {"format": "parquet", "path": "nowhere://bucket/in"}}, ready={"newer_than": "2d"}
+    )
+    assert "cannot be asked" in stale(asked, dt.datetime.now(dt.UTC))
+
+
+def stale(asked: ReleaseSpec, now: dt.datetime) -> str:
+    with pytest.raises(InputRefused) as refusal:
+        require_fresh(asked, rows_of(asked), now)
+    assert refusal.value.code == "input_stale"
+    return refusal.value.message
+
+
+def rows_of(asked: ReleaseSpec) -> Rows:
+    def no_spark() -> SparkSession:
+        raise AssertionError("nothing of this is asked of Spark")
+
+    return Rows(asked.input, "a test", no_spark, None, one_machine=True)
 
 
 def test_a_period_is_over_when_its_last_day_ends_in_its_own_time_zone() -> None:

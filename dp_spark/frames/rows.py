@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Self, TypeVar
 from urllib.parse import unquote
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dp_spark.errors import InputRefused, PublishRefused, Refusal
 from dp_spark.frames.session import pinned, require_one_machine
+from dp_spark.frames.source_age import written_at
 from dp_spark.frames.source_iceberg import Within
 from dp_spark.frames.sources import open_source, source_version
 from dp_spark.release.ledger import source_name
@@ -115,6 +117,11 @@ class Rows:
         if self.frame is not None or not isinstance(self.input, InputSpec):
             return self
         return replace(self, version=source_version(self.input, self.connections))
+
+    def written_at(self) -> datetime | None:
+        """When the newest rows of the input were written; None: never. See `source_age`."""
+        assert isinstance(self.input, InputSpec)  # a spec that asks has an input
+        return written_at(self.input, self.connections)
 
     def at(self, version: str | None) -> Self:
         """The rows of the version that the ledger has; None where they have no versions."""

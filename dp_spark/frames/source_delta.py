@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,10 @@ _PARTITION_TYPES = (T.StringType, T.IntegralType, T.DateType, T.BooleanType, T.D
 _GLOB = re.compile(r"([\\*?\[\]{}])")
 # deltalake 1.6 takes paths for URLs half-way: escapes are decoded, and it aborts on brackets.
 _UNREAD = re.compile(r"[%\\\[\]^|\x00-\x1f\x7f]")
+# Commits that lay the rows out anew, or change none.
+_UPKEEP = frozenset(
+    {"OPTIMIZE", "VACUUM START", "VACUUM END", "FSCK", "REORG", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES"}
+)
 _MOST_ODD_FOLDERS = 1000  # each is a branch of the query
 
 
@@ -62,6 +66,20 @@ def delta_version(source: InputSpec) -> SourceVersion:
     """
     table = _opened(source, source.version)
     return SourceVersion(table.version(), str(table.metadata().id))
+
+
+def delta_commits(source: InputSpec) -> Iterator[datetime]:
+    """When rows of the version that the spec names, else of the newest, were written, as the log tells.
+
+    Raises:
+        InputRefused: there is no such table, or no such version.
+        SetupRefused: deltalake is not installed.
+    """
+    version = delta_version(source).number
+    for commit in _opened(source, None).history():
+        # Of a table that stands at an older version, delta-rs tells the newest commits under wrong numbers.
+        if commit["version"] <= version and commit.get("operation") not in _UPKEEP and "timestamp" in commit:
+            yield datetime.fromtimestamp(commit["timestamp"] / 1000, UTC)
 
 
 def open_delta(spark: SparkSession, source: InputSpec, version: SourceVersion) -> DataFrame:

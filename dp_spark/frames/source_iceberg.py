@@ -1,7 +1,8 @@
 """Inputs that are Iceberg tables: pyiceberg plans a snapshot, and workers read its files with its rules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # an extra: only who reads Iceberg needs it
     from pyiceberg.types import IcebergType
 
 _BYTES_OF_A_TASK = 2**27
+_UPKEEP = "replace"  # the operation of a snapshot that lays the rows out anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,22 @@ def iceberg_version(source: InputSpec, connections: Mapping[str, Connection]) ->
         raise version_gone(source, source.version)
     schema = metadata.current_schema_id if snapshot.schema_id is None else snapshot.schema_id
     return SourceVersion(source.version, table, schema)
+
+
+def iceberg_commits(source: InputSpec, connections: Mapping[str, Connection]) -> Iterator[datetime]:
+    """When rows of the snapshot that the spec names, else of the newest, were written.
+
+    Raises:
+        InputRefused: there is no such table, or no such snapshot.
+        SetupRefused: the connection is unknown, or pyiceberg is not installed.
+    """
+    metadata, number = _loaded(source, connections).metadata, iceberg_version(source, connections).number
+    snapshot = metadata.snapshot_by_id(number)
+    while snapshot is not None:
+        if snapshot.summary is None or snapshot.summary.operation.value != _UPKEEP:
+            yield datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC)
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
 
 
 def open_iceberg(

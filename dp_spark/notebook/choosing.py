@@ -17,9 +17,18 @@ def period(release: R, column: str, *, every: str, timezone: str = "UTC") -> R:
     return release._with("period", {"column": column, "every": every, "timezone": timezone})
 
 
-def ready(release: R, *, exists: str | os.PathLike[str] | Listed) -> R:
-    """Refuse to charge for a period before these paths exist; `{key}` in one is the key of the period."""
-    return release._with("ready", {"exists": exists})
+def ready(
+    release: R, *, exists: str | os.PathLike[str] | Listed | None = None, newer_than: str | None = None
+) -> R:
+    """Refuse to charge for a period before its rows are there, by what is said here.
+
+    Args:
+        release: what is said so far.
+        exists: paths that are there then; `{key}` in one is the key of the period.
+        newer_than: how old the newest rows of the input may be, such as `36h` or `2d`.
+    """
+    said = {"exists": exists, "newer_than": newer_than}
+    return release._with("ready", {key: each for key, each in said.items() if each is not None})
 
 
 def compared(release: R, against: str, *, max_change: Number = "0.5", plus_sigma: Number = 4) -> R:

@@ -1,16 +1,16 @@
-"""Whether a period may be read at all: it is over, and what tells of its completeness is there."""
+"""Whether a period may be read at all: it is over, its rows are said to be complete, and they are new."""
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from pyarrow import fs
 
-from dp_spark.errors import InputRefused
+from dp_spark.errors import InputRefused, Refusal
+from dp_spark.frames.rows import Rows
+from dp_spark.frames.source_age import HADOOP_SCHEMES
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.spec import ReleaseSpec
-
-_HADOOP_SCHEMES = {"s3a": "s3", "s3n": "s3"}  # as Spark and as Arrow call one store
 
 
 def require_over(spec: ReleaseSpec, window: PeriodWindow, now: datetime) -> None:
@@ -48,10 +48,39 @@ def require_ready(spec: ReleaseSpec, key: str) -> None:
         )
 
 
+def require_fresh(spec: ReleaseSpec, rows: Rows, now: datetime) -> None:
+    """Refuse an input to which nothing was written lately; asked before the charge and never again.
+
+    Raises:
+        InputRefused: its newest rows are older than `ready.newer_than`, or nobody can tell how old they are.
+        SetupRefused: its connection is unknown, or its reader is not installed.
+    """
+    if spec.ready is None or spec.ready.most_age is None:
+        return
+    try:
+        written = rows.written_at()
+        why = "it has no rows" if written is None else f"its newest rows are {_age(now - written)} old"
+    except Refusal:
+        raise
+    except Exception as failure:  # noqa: BLE001  # a store's text may quote its credentials
+        written, why = None, f"it cannot be asked when rows were written ({type(failure).__name__})"
+    if written is None or now - written > spec.ready.most_age:
+        raise InputRefused(
+            "input_stale",
+            f"ready.newer_than = {spec.ready.newer_than!r}, and of the input {why}",
+            way_out="run it again when whoever writes the rows has written; nothing was charged",
+        )
+
+
+def _age(passed: timedelta) -> str:
+    hours = passed // timedelta(hours=1)
+    return f"{hours} hours" if hours < 2 * 24 else f"{hours // 24} days"
+
+
 def _exists(path: str) -> bool:
     local = re.fullmatch(r"file:(?://(?:localhost)?)?(/.*)", path)
     scheme, colon, rest = path.partition("://")
     if local or not colon:
         return Path(local[1] if local else path).exists()
-    system, place = fs.FileSystem.from_uri(f"{_HADOOP_SCHEMES.get(scheme, scheme)}://{rest}")
+    system, place = fs.FileSystem.from_uri(f"{HADOOP_SCHEMES.get(scheme, scheme)}://{rest}")
     return system.get_file_info(place).type is not fs.FileType.NotFound

@@ -11,7 +11,7 @@ from dp_spark.frames.rows import Rows
 from dp_spark.frames.selection import selected_groups
 from dp_spark.frames.session import TIME_ZONE
 from dp_spark.frames.workers import require_workers
-from dp_spark.pipeline.readiness import require_over, require_ready
+from dp_spark.pipeline.readiness import require_fresh, require_over, require_ready
 from dp_spark.pipeline.run import Asked, Step, reach_of
 from dp_spark.publish import (
     Part,
@@ -49,6 +49,7 @@ def reserved(asked: Asked) -> Claim:
     rows.require()
     require_over(spec, asked.window, utc_now())
     require_ready(spec, release.period_key)
+    require_fresh(spec, rows, utc_now())
     private = ledger.sources() | rows.private()
     plan = with_listed_files(plan_for(account, spec), private)
     _require_sinks(asked, plan)

@@ -17,7 +17,7 @@ from dp_spark.release.spec.groups import GroupsSpec, group_problems
 from dp_spark.release.spec.part import Part
 from dp_spark.release.spec.queries import ColumnQuerySpec, QuerySpec, query_suffixes, read_query
 from dp_spark.release.spec.ratio import ratio_problems
-from dp_spark.release.spec.ready import ReadySpec
+from dp_spark.release.spec.ready import ReadySpec, ready_problems
 from dp_spark.release.spec.rollup import Rollup, read_rollup, rollup_problems
 from dp_spark.release.spec.tables import FrameInput, InputSpec, SinkSpec, path_problems, read_input
 from dp_spark.release.spec.unit import BoundsSpec, UnitSpec, unit_problems
@@ -136,6 +136,7 @@ class ReleaseSpec(Part, frozen=True):
             *_clamp_problems(self),
             *_horizon_problems(self),
             *path_problems(self.input, self.publish),
+            *ready_problems(self.ready, self.input),
             *history_problems(self.checks, self.period.every if self.period else None),
         ]
         if problems:
