@@ -2,8 +2,11 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dp_spark.errors import LedgerRefused, PublishRefused
 from dp_spark.frames.collect import to_arrow
@@ -15,8 +18,10 @@ from dp_spark.publish.survey_tables import counts_table
 from dp_spark.release.ledger import StoredFile, WaveRecord
 from dp_spark.release.profile import Profile
 from dp_spark.release.spec import SurveySpec
+from dp_spark.release.spec.survey_columns import GROUP_COLUMN, REPORT_COLUMN
 from dp_spark.surveys.batches import tidy, verified
 from dp_spark.surveys.run import COUNTS, WaveObserver, WaveRun, WaveStep, taken_up
+from dp_spark.uldp.block_mechanism import BlockMechanism
 
 
 def close_survey(
@@ -87,7 +92,36 @@ def _counted(run: WaveRun, batches: list[str]) -> pa.Table:
     session = run.rows.session()
     stored = stored_reports(session, batches, run.plan)
     _require_one_each(run, to_arrow(people_of(stored)))
-    return counts_table(run.plan, run.wave_id.wave, to_arrow(report_counts(stored)))
+    counted = to_arrow(report_counts(stored))
+    _require_own_reports(run, counted)
+    return counts_table(run.plan, run.wave_id.wave, counted)
+
+
+def _require_own_reports(run: WaveRun, counted: pa.Table) -> None:
+    """Refuse to count what the wave's mechanism never sends, in no group of it, or NULL.
+
+    Raises:
+        PublishRefused: there is some; nothing is counted, and the key stays.
+    """
+    assert isinstance(run.plan.mechanism, BlockMechanism)  # a survey's reports are numbers
+    sizes = {
+        REPORT_COLUMN: run.plan.mechanism.sampler.reports.size,
+        GROUP_COLUMN: len(run.plan.groups) if run.plan.spec.group_columns else 1,
+    }
+    for column, size in sizes.items():
+        values = counted[column]
+        if values.null_count or not _lie_below(values.to_numpy(), size):
+            raise PublishRefused(
+                "reports_unknown",
+                f"the batches of {run.wave_id} hold numbers in {column!r} that its plan does not have: there "
+                f"are {size:,}, from 0 on",
+                way_out="restore the restricted zone of the wave, or the ledger, from a backup; nothing was "
+                "counted",
+            )
+
+
+def _lie_below(numbers: NDArray[np.integer[Any]], size: int) -> bool:
+    return bool(((numbers >= 0) & (numbers < size)).all())
 
 
 def _require_one_each(run: WaveRun, people: pa.Table) -> None:

@@ -309,6 +309,35 @@ def test_a_commit_that_comes_second_loses(world: World) -> None:
     assert world.files("batch-*") == ["batch-1-text"]
 
 
+@pytest.mark.parametrize(
+    ("column", "value"), [("report", 10**6), ("report", -1), ("report", None), ("group", 2)]
+)
+def test_numbers_that_no_plan_has_are_not_counted(world: World, column: str, value: int | None) -> None:
+    """A batch that was altered before it was sealed: digests hold, and one number is none of the wave's."""
+    world.open()
+    claim = world.ledger.begin_batch(world.record().wave_id)
+
+    def commit_altered(step: WaveStep) -> None:
+        if step is WaveStep.COMMIT and not world.record().batches:
+            home = Path(shutil.copytree(world.zone / "batch-2-text", world.zone / "batch-1-text"))
+            file = max(home.glob("*.parquet"), key=lambda each: each.stat().st_size)
+            rows = pq.read_table(file)
+            values = [value, *rows[column].to_pylist()[1:]]
+            place = rows.column_names.index(column)
+            altered = pa.array(values, rows.schema.field(column).type)
+            pq.write_table(rows.set_column(place, pa.field(column, altered.type), altered), file)
+            (home / f".{file.name}.crc").unlink()
+            digest = seal_batch(home, world.ledger.report_key(claim.wave_id))
+            world.ledger.commit_batch(claim, Batch(claim.number, str(home), digest, count_reports(home)))
+
+    world.randomize(observe=commit_altered)
+    with pytest.raises(PublishRefused) as refusal:
+        world.close()
+    assert refusal.value.code == "reports_unknown"
+    assert repr(column) in refusal.value.message
+    assert world.record().state is WaveState.OPEN
+
+
 def test_two_first_runs_whose_units_differ_in_type_are_not_both_counted(world: World) -> None:
     """Neither sees a batch as it begins; the one that comes second is refused when it begins again."""
     texts = answers(range(300)).set_column(0, "person", pa.array(map(str, range(300))))
