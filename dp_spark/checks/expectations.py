@@ -119,12 +119,14 @@ class TablePromisesKept(TableMetricProvider):
 class ExpectTablePromisesToBeKept(BatchExpectation):
     """The table keeps all `promises` of one kind.
 
-    They are one text, for Great Expectations walks through lists dozens of times.
+    They are one text, for Great Expectations walks through lists dozens of times. Of a single
+    one, `subject` is the column that it is about.
     """
 
     metric_dependencies: ClassVar[tuple[str, ...]] = (_KEPT,)
     success_keys: ClassVar[tuple[str, ...]] = ("kind", "promises")
     args_keys: ClassVar[tuple[str, ...]] = ("kind", "promises")
+    subject: str = ""
     kind: str
     promises: str
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from great_expectations.core.expectation_validation_result import ExpectationSuiteValidationResult
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
-_SUBJECT_KEYS = ("column", "column_A", "column_B", "kind")
+_SUBJECT_KEYS = ("column", "column_A", "column_B", "subject", "kind")
 # Great Expectations takes milliseconds for each expectation of a column, and so many columns show a cause.
 _MOST_COLUMNS = 60
 
@@ -105,7 +105,7 @@ def _in_detail(
     of_columns = unmet_of(frame, suites().column_suite(doubted)) if doubted else []
     further = len(suspected) - len(shown)
     return (
-        *map(_description, [*of_table, *of_columns] or unmet),
+        *dict.fromkeys(map(_description, [*of_table, *of_columns] or unmet)),
         *([f"{further} more columns at fault"] if further else []),
     )
 
@@ -137,5 +137,5 @@ def _validated(frame: pd.DataFrame, suite: "ExpectationSuite") -> "ExpectationSu
 
 def _description(config: "ExpectationConfiguration | None") -> str:
     assert config is not None
-    subjects = [str(config.kwargs[key]) for key in _SUBJECT_KEYS if key in config.kwargs]
+    subjects = [str(config.kwargs[key]) for key in _SUBJECT_KEYS if config.kwargs.get(key)]
     return config.type + (f"({', '.join(subjects)})" if subjects else "")

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from scipy.special import bdtrc
 
 from dp_spark.checks.grid import are_multiples
+from dp_spark.checks.rollups import add_up, sums_of
 from dp_spark.publish import arrow_schema
 from dp_spark.release.ledger import ReleaseId
 from dp_spark.release.plan import ColumnRole, OutputColumn, ReleasePlan
@@ -35,6 +36,7 @@ class PromiseKind(StrEnum):
     ORDERED = "ordered"  # no value of the first column is less than the second's
     CONSTANT = "constants"  # every value is `bound`
     SUM_OF_ONE = "sums_of_one"  # the first column sums to 1 over the rows that are alike in the others
+    SUMS = "sums"  # rows of a coarser grouping are the sums of their groups: see `rollups`
     RATE = "rates"  # of the second column no larger part than `bound` lies where the first reaches it
 
 
@@ -44,7 +46,7 @@ class Promise:
 
     Attributes:
         kind: what is promised.
-        columns: of which columns: of ORDERED two, else one.
+        columns: of which columns: of ORDERED two, of those that look at groups the groups' too, else one.
         bound: what the kind compares with; its text is exact.
     """
 
@@ -64,6 +66,7 @@ def promises_of(plan: ReleasePlan, *, release_id: str, period_start: date) -> tu
         *_of_types(plan),
         *(each for column in plan.columns for each in _of_numbers(column)),
         *_of_intervals(plan),
+        *(Promise(PromiseKind.SUMS, each.columns, each.bound) for each in sums_of(plan)),
         *(
             Promise(PromiseKind.CONSTANT, (column.name,), constants[column.role])
             for column in plan.columns
@@ -151,6 +154,8 @@ def _holds(  # noqa: PLR0911  # a case for each kind
             return bool(pc.all(pc.equal(present, wanted), min_count=0).as_py())
         case PromiseKind.SUM_OF_ONE:
             return _sum_to_one(columns)
+        case PromiseKind.SUMS:
+            return add_up(columns, bound)
         case PromiseKind.RATE:
             first, rate = bound.split()
             return _is_rate(columns, int(first), float(rate))

@@ -74,6 +74,6 @@ def _expectation(promise: Promise) -> Expectation:
             )
         case PromiseKind.CONSTANT:
             made = _gxe.ExpectColumnValuesToBeInSet(column=name, value_set=[bound])
-        case PromiseKind.SUM_OF_ONE | PromiseKind.RATE:
-            made = ExpectTablePromisesToBeKept(kind=promise.kind, promises=as_text([promise]))
+        case PromiseKind.SUM_OF_ONE | PromiseKind.SUMS | PromiseKind.RATE:
+            made = ExpectTablePromisesToBeKept(subject=name, kind=promise.kind, promises=as_text([promise]))
     return made

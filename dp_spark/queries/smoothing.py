@@ -29,16 +29,28 @@ def smoothed(levels: Sequence[NoisyTotal], of_group: Sequence[Numbers]) -> list[
     are solved as one system of at most MOST_DENSE groups; above that they are left as they were drawn.
     """
     factor = max(level.factor for level in levels)
-    order = sorted(range(len(levels)), key=lambda i: -len(levels[i].steps))
-    groups = len(of_group[order[0]])
-    if all(_lies_within(of_group[fine], of_group[coarse]) for fine, coarse in pairwise(order)):
+    order = _finest_first(of_group)
+    if _is_chain(of_group, order):
         found = _of_chain([levels[i] for i in order], [of_group[i] for i in order])
         values = dict(zip(order, found, strict=True))
-    elif groups <= MOST_DENSE:
+    elif is_smoothed(of_group):
         values = dict(enumerate(_of_any(levels, of_group)))
     else:
         values = {i: (level.values, _variances(level)) for i, level in enumerate(levels)}
     return [SmoothedTotal(values[i][0], np.sqrt(values[i][1]), factor) for i in range(len(levels))]
+
+
+def is_smoothed(of_group: Sequence[Numbers]) -> bool:
+    """Whether `smoothed` makes totals of these groupings consistent; else they stay as they were drawn."""
+    return len(of_group[0]) <= MOST_DENSE or _is_chain(of_group, _finest_first(of_group))
+
+
+def _finest_first(of_group: Sequence[Numbers]) -> list[int]:
+    return sorted(range(len(of_group)), key=lambda i: -int(of_group[i].max(initial=-1)))
+
+
+def _is_chain(of_group: Sequence[Numbers], order: Sequence[int]) -> bool:
+    return all(_lies_within(of_group[fine], of_group[coarse]) for fine, coarse in pairwise(order))
 
 
 def _lies_within(fine: Numbers, coarse: Numbers) -> bool:

@@ -39,6 +39,9 @@ def artefact(plan: ReleasePlan) -> pa.Table:
     def answer(query: PlannedQuery, total: int | None) -> Estimate:
         if total is None or query.rolled:
             mean = generator.uniform(-30, 180, rows)
+            if total is not None and query.totals[total].total.adds_up:
+                fine = mean[: len(plan.keys)]
+                mean = np.concatenate([np.bincount(level.of_group, fine) for level in plan.levels])
             return DerivedEstimate(mean, np.full(rows, 2.5), mean - 5, mean + 5)
         planned = query.totals[total]
         steps, width = generator.integers(-(10**6), 10**6, rows), planned.half_width_steps

@@ -141,5 +141,8 @@ def test_a_rollup_passes_and_is_held_where_rows_name_another_grouping() -> None:
     masks = np.array(table["grouping_id"].to_pylist())
     assert masks.tolist() == [0] * 6 + [1] * 3 + [3]
     assert gate(table, plan) == ()
-    assert gate(with_column(table, "grouping_id", pa.array(masks[::-1], pa.int32())), plan) == (GROUPS,)
-    assert gate(cell("grouping_id", None, 7)(table), plan) == (GROUPS, f"{NOT_NULL}(grouping_id)")
+    sums = "expect_table_promises_to_be_kept(rows0, sums)"
+    assert gate(with_column(table, "grouping_id", pa.array(masks[::-1], pa.int32())), plan) == (GROUPS, sums)
+    assert set(gate(cell("grouping_id", None, 7)(table), plan)) == {GROUPS, f"{NOT_NULL}(grouping_id)", sums}
+    assert gate(shifted("rows0", 1e-3, 8)(table), plan) == (sums,)
+    assert gate(shifted("rows0", 1e-3, 9)(table), plan) == (sums,)
