@@ -37,7 +37,7 @@ def towns(world: World, key: str = "2024-03-01") -> list[str]:
 
 def statement(world: World, key: str = "2024-03-01") -> dict[str, object]:
     """What the statement says of groups."""
-    (page,) = (world.home / ".dp_spark").rglob(f"*{key}*.json")
+    (page,) = (world.home / ".dp_spark").rglob(f"{key}-r0.json")
     groups: dict[str, object] = json.loads(page.read_text())["groups"]
     return groups
 

@@ -107,7 +107,7 @@ def test_an_attempt_that_starts_over_reads_the_version_that_was_charged_for(worl
     assert record.source_version == result.source_version
     assert str(record.source_version).startswith("0 of ")
     assert result_json(result)["source_version"] == record.source_version
-    told = json.loads(next((world.home / ".dp_spark" / "statements").rglob("*.json")).read_text())
+    told = json.loads(next((world.home / ".dp_spark" / "statements").rglob("*-r0.json")).read_text())
     assert told["sealed"]["source_version"] == record.source_version
     assert world.ledger.verify().findings == ()
 
