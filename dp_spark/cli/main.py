@@ -466,6 +466,27 @@ def ledger_history(
     _end(action, as_json=as_json)
 
 
+@ledger_app.command("charge")
+def ledger_charge(
+    spec: SpecFile,
+    key: Key,
+    reason: Reason,
+    revise: Annotated[
+        str | None, typer.Option(help="The reason of the revision, if it was one.", show_default=False)
+    ] = None,
+    profile: ProfileFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Charge a period that a restored ledger has forgotten; recorded. Nothing is read or published."""
+
+    def action() -> None:
+        from dp_spark.cli.deciding import charge_command
+
+        charge_command(spec, key, revise=revise, reason=reason, profile=profile, as_json=as_json)
+
+    _end(action, as_json=as_json)
+
+
 @ledger_app.command("verify")
 def ledger_verify(
     head: Annotated[

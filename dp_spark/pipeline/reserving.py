@@ -24,6 +24,7 @@ from dp_spark.release.enrolling import plan_for
 from dp_spark.release.ledger import (
     Claim,
     Known,
+    ReleaseId,
     Reservation,
     noise_of,
     require_same_protection,
@@ -53,20 +54,7 @@ def reserved(asked: Asked) -> Claim:
     private = ledger.sources() | rows.private()
     plan = with_listed_files(plan_for(account, spec), private)
     _require_sinks(asked, plan)
-    wanted = Reservation(
-        release_id=release,
-        spec_digest=spec.digest,
-        plan_bytes=plan_to_bytes(plan),
-        tables={digest: table.to_bytes() for digest, table in plan.tables.items()},
-        charge=plan.guarantee,
-        unit=spec.unit.protected,
-        neighbours=spec.neighbours,
-        noise=noise_of(plan),
-        period=spec.period,
-        pool=spec.budget.pool,
-        revision_reason=asked.revise,
-        source=rows.source(),
-    )
+    wanted = reservation(release, spec, plan, revise=asked.revise, source=rows.source())
     ledger.require_admitted(wanted)
     asked.observe(Step.START)
     require_workers(rows.session())
@@ -77,6 +65,26 @@ def reserved(asked: Asked) -> Claim:
     # The groups are those that were read now, whatever their file or table becomes.
     version = None if rows.version is None else str(rows.version)
     return ledger.reserve(replace(wanted, plan_bytes=plan_to_bytes(plan), source_version=version))
+
+
+def reservation(
+    release: ReleaseId, spec: ReleaseSpec, plan: ReleasePlan, *, revise: str | None, source: str | None
+) -> Reservation:
+    """What a release of this spec and plan asks of the ledger."""
+    return Reservation(
+        release_id=release,
+        spec_digest=spec.digest,
+        plan_bytes=plan_to_bytes(plan),
+        tables={digest: table.to_bytes() for digest, table in plan.tables.items()},
+        charge=plan.guarantee,
+        unit=spec.unit.protected,
+        neighbours=spec.neighbours,
+        noise=noise_of(plan),
+        period=spec.period,
+        pool=spec.budget.pool,
+        revision_reason=revise,
+        source=source,
+    )
 
 
 def _with_listed_table(

@@ -9,6 +9,7 @@ from dp_spark.release.ledger.database import database_of
 from dp_spark.release.ledger.decisions import Decision
 from dp_spark.release.ledger.dividing import Enrolment, enrolled, pair_missing, require_unknown
 from dp_spark.release.ledger.entries import Entry
+from dp_spark.release.ledger.forgotten import not_forgotten
 from dp_spark.release.ledger.grants import grants
 from dp_spark.release.ledger.keys import create_master_key_file, load_master_key
 from dp_spark.release.ledger.ledger import Ledger, create_ledger, utc_now
@@ -80,6 +81,7 @@ __all__ = [
     "grants",
     "load_master_key",
     "noise_of",
+    "not_forgotten",
     "pair_missing",
     "person_cost",
     "require_not_ended",

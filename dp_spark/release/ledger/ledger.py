@@ -33,6 +33,7 @@ from dp_spark.release.ledger.database import Database, database_of
 from dp_spark.release.ledger.decisions import Decision, decide
 from dp_spark.release.ledger.dividing import Enrolment
 from dp_spark.release.ledger.entries import Entry
+from dp_spark.release.ledger.forgotten import charge_forgotten
 from dp_spark.release.ledger.history import history
 from dp_spark.release.ledger.keys import report_key, require_master_key
 from dp_spark.release.ledger.records import ReleaseRecord, StoredFile, is_release, records, tables_of
@@ -257,6 +258,17 @@ class Ledger:
                 counts another unit.
         """
         return self._write(lambda connection: reserve(connection, asked, self._master_key, self._stamp()))
+
+    def charge_forgotten(self, asked: Reservation, reason: str) -> None:
+        """Charge a release that was made after the backup that this ledger is, and end it.
+
+        Raises:
+            BudgetRefused: as `reserve`.
+            LedgerRefused: the ledger knows the release, or as `reserve`, or the reason is blank.
+        """
+        self._write(
+            lambda connection: charge_forgotten(connection, asked, reason, self._master_key, self._stamp())
+        )
 
     def resume(self, release_id: ReleaseId, known: Known | None = None) -> Claim:
         """A new attempt at a known release, for nothing; without `known` whatever its spec has become.

@@ -238,7 +238,7 @@ def _damaged(path: Path) -> SetupRefused:
     return SetupRefused(
         "ledger_damaged",
         f"the file {str(path)!r} is damaged or is not SQLite",
-        way_out="restore its newest backup, and lower the limits by what was released since; "
+        way_out="restore its newest backup, and `dp-spark ledger charge` what was released since; "
         "never start an empty ledger for a population that has releases",
     )
 

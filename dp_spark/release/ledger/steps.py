@@ -45,7 +45,8 @@ def release_row(connection: sa.Connection, claim: Claim) -> sa.Row[Any]:
         raise LedgerRefused(
             "unknown_claim",
             f"this ledger never gave out attempt {claim.fence} of release {claim.release_id}",
-            way_out="if the ledger was restored from a backup, lower its limits by what was released since",
+            way_out="if the ledger was restored from a backup, charge what was released since: "
+            "`dp-spark ledger charge`",
         )
     return row
 

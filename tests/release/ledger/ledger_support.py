@@ -94,7 +94,7 @@ def fund(ledger: Ledger, epsilon, delta=0, population=POPULATION):
     )
 
 
-def reserve(ledger: Ledger, key="2013-01-01", **changes) -> Claim:
+def reservation(key="2013-01-01", **changes) -> Reservation:
     asked = {
         "spec_digest": "spec-1",
         "plan_bytes": b"plan-1",
@@ -105,7 +105,11 @@ def reserve(ledger: Ledger, key="2013-01-01", **changes) -> Claim:
         "noise": ReleaseNoise(Neighbours.ADD_REMOVE, ()),
     }
     release_id = changes.pop("release_id", ReleaseId(POPULATION, "flights", key))
-    return ledger.reserve(Reservation(release_id, **(asked | changes)))
+    return Reservation(release_id, **(asked | changes))
+
+
+def reserve(ledger: Ledger, key="2013-01-01", **changes) -> Claim:
+    return ledger.reserve(reservation(key, **changes))
 
 
 def share(ledger: Ledger, sums, slots: int):
