@@ -30,7 +30,7 @@ def read_result(path: str, since: datetime | None = None) -> Mapping[str, Any] |
             if since is not None and os.fstat(stream.fileno()).st_mtime < since.timestamp():
                 return None
             told = json.loads(stream.read(_LONGEST))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return told if isinstance(told, dict) else None
 

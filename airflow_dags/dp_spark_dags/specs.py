@@ -47,6 +47,8 @@ def read_spec(path: Path | str) -> SpecFacts:
         OSError: it cannot be read.
     """
     file = Path(path).absolute()
+    if any(mark in str(file) for mark in ("{{", "{%", "{#")):  # arguments of jobs are templates
+        raise ValueError(f"{file}: its path would be read as a template; name it otherwise")
     written = _mapping(_tree(file), file, "the spec")
     kind = next((kind for kind in ("release", "survey") if kind in written), None)
     if kind is None:

@@ -4,6 +4,7 @@ An event holds names, cost and state, as the metrics line does, and no value of 
 """
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -135,6 +136,7 @@ class Trace:
             if not there:
                 return "file", os.path.abspath(place.path)
             authority, _, name = rest.partition("/")
+            authority = re.sub(r"^.*:.*@", "", authority)  # a key and its secret, which are no part of a name
             return ("file", f"/{name}") if scheme == "file" else (f"{scheme}://{authority}", name)
         connection = self.profile.connections.get(place.connection or "")
         if connection is None:

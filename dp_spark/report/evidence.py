@@ -64,7 +64,7 @@ def read_evidence(path: Path) -> dict[str, Any] | None:
     """The evidence in a file; None where there is none, or it cannot be read."""
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return facts if isinstance(facts, dict) else None
 

@@ -122,6 +122,7 @@ def wrong_files(folder: Path) -> dict[str, str]:
         "a skipped hour": lambda: release_dag(good, schedule="30 2 * * *"),
         "every hour": lambda: release_dag(good, schedule="0 * * * *"),
         "twins": lambda: release_dags(folder / "twins"),
+        "a template": partial(release_dag, _written(folder, "{{ var.value.secret }}", good.read_text())),
     }
     return {name: _refusal(make) for name, make in specs.items()}
 

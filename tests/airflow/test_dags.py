@@ -140,6 +140,7 @@ def test_a_run_without_a_right_key_is_refused(facts: Any, run: str, why: str) ->
         ("a skipped hour", "clocks in America/New_York skip 02:30 on 20"),
         ("every hour", "a period has one run"),
         ("twins", "another spec"),
+        ("a template", "read as a template"),
     ],
 )
 def test_what_makes_no_dag_is_refused(facts: Any, what: str, why: str) -> None:

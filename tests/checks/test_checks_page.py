@@ -13,7 +13,7 @@ from dp_spark.checks import Verdict, check_artefact, checks_page
 from dp_spark.errors import SetupRefused
 from dp_spark.release.planner import plan_release
 from dp_spark.release.spec import parse_spec
-from dp_spark.report import gate_facts
+from dp_spark.report import gate_facts, read_evidence
 
 CHROMIUM = shutil.which("chromium")
 OUTSIDE = re.compile(r"https?:|//|<(script|link|img|a|iframe|form)\b|\b(src|href|style|on\w+)=|url\(|@import")
@@ -121,3 +121,8 @@ def requests_of(page: str, home: Path) -> list[str]:
     asked = set(re.findall(r'"url":"(https?://[^"]*)"', log.read_text()))
     own_hosts = re.compile("google|gvt1")  # where the browser itself asks for updates and the time
     return sorted(each for each in asked if not own_hosts.search(each))
+
+
+def test_evidence_that_nests_without_end_is_none(tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    assert read_evidence(tmp_path / "deep.json") is None

@@ -143,7 +143,7 @@ def test_tables_are_named_as_openlineage_names_them_and_no_password_is_told(home
         'password = "env:NO_SUCH"\n',
     )
     (home / PROFILE_FILE).write_text('lineage = "logs/lineage.jsonl"\n' + profile)
-    sinks = "[{sink: sql, connection: house, table: public.visits}, {sink: parquet, path: 's3://b/out'}]"
+    sinks = "[{sink: sql, connection: house, table: public.visits}, {sink: parquet, path: 's3://KEY:SECRET@b/out'}]"
     spec = SPEC.replace("[{sink: parquet, path: out}]", sinks).replace("town_people", "strangers")
     (home / "visits.yaml").write_text(spec)
     told("run", *RUN, code=ExitCode.BUDGET)
@@ -153,6 +153,7 @@ def test_tables_are_named_as_openlineage_names_them_and_no_password_is_told(home
         ("s3://b", "out"),
     ]
     assert "publisher" not in json.dumps(began)
+    assert "SECRET" not in json.dumps(began)
 
 
 def test_a_file_that_cannot_be_written_is_told_and_changes_nothing(home: Path) -> None:
