@@ -104,6 +104,8 @@ def test_rows_have_to_be_new_where_the_spec_says_so(tmp_path: Path) -> None:
     (tmp_path / "rows.parquet").touch()
     require_fresh(asked, rows_of(asked), now + dt.timedelta(hours=47))
     assert stale(asked, now + dt.timedelta(hours=49)).endswith("its newest rows are 2 days old")
+    require_fresh(asked, rows_of(asked), now - dt.timedelta(minutes=50))  # clocks differ
+    assert "written 2 days from now" in stale(asked, now - dt.timedelta(hours=49))
 
 
 def test_a_store_that_does_not_say_when_is_not_fresh() -> None:

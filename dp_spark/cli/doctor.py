@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 
 from rich.console import Console
@@ -97,8 +96,10 @@ def _java() -> Finding:
 
 def _spark() -> Finding:
     try:
-        return Finding("spark", True, f"pyspark {metadata.version('pyspark')}")
-    except metadata.PackageNotFoundError:
+        import pyspark  # noqa: PLC0415  # a cluster's own is on PYTHONPATH, and no installed package
+
+        return Finding("spark", True, f"pyspark {pyspark.__version__}")
+    except ImportError:
         return Finding("spark", False, "no pyspark", "pip install 'dp-spark[spark]'")
 
 

@@ -89,6 +89,8 @@ class Trace:
         )
         try:
             self.profile.lineage.parent.mkdir(parents=True, exist_ok=True)
+            if self.profile.lineage.exists() and not self.profile.lineage.is_file():
+                raise OSError  # to open a pipe would wait for its reader
             FileTransport(FileConfig(str(self.profile.lineage), append=True)).emit(event)
         except (OSError, RuntimeError):
             text = f"warning: lineage cannot be written to {self.profile.lineage}; the run is not affected"

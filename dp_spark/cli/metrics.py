@@ -182,7 +182,7 @@ def _append(path: Path, line: str) -> None:
     """Add the line by one write, so that lines of two runs do not mix; a failure is only told."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o640)
         try:
             os.write(descriptor, line.encode())
         finally:

@@ -93,9 +93,19 @@ def _new_session(settings: Mapping[str, str]) -> SparkSession:
     except Exception as failure:
         raise SetupRefused(
             "spark_did_not_start",
-            f"no Spark session could be started ({type(failure).__name__})",
-            way_out="run `dp-spark doctor`; check Java 17+, JAVA_HOME and the [spark] table of the profile",
+            f"no Spark session could be started ({_class_of(failure)})",
+            way_out="run `dp-spark doctor`; check Java 17+, JAVA_HOME, that the master answers, that the files "
+            "of --archives, --files and --jars are there, and the [spark] table of the profile",
         ) from failure
+
+
+def _class_of(failure: Exception) -> str:
+    """Of the failure, or of Java's own: no text of it."""
+    own = getattr(failure, "java_exception", None)
+    try:
+        return type(failure).__name__ if own is None else str(own.getClass().getName())
+    except Exception:  # noqa: BLE001  # Java may be gone
+        return type(failure).__name__
 
 
 def refuse_unknown_engine(spark: SparkSession) -> None:

@@ -67,7 +67,7 @@ def _below(system: fs.FileSystem, place: str) -> Iterator[datetime]:
 
 def _is_hidden(part: str) -> bool:
     """Whether Spark passes over what is below or in it."""
-    return part.startswith(".") or (part.startswith("_") and "=" not in part)
+    return part.startswith(".") or part.endswith("._COPYING_") or (part.startswith("_") and "=" not in part)
 
 
 def _changed(info: fs.FileInfo) -> datetime:

@@ -12,6 +12,8 @@ from dp_spark.frames.source_age import HADOOP_SCHEMES
 from dp_spark.release.period import PeriodWindow
 from dp_spark.release.spec import ReleaseSpec
 
+_SKEW = timedelta(hours=1)  # by which clocks may differ: what is further from now would be new for ever
+
 
 def require_over(spec: ReleaseSpec, window: PeriodWindow, now: datetime) -> None:
     """Refuse a period that is still going on, or still to come, by the clock of its time zone.
@@ -59,17 +61,25 @@ def require_fresh(spec: ReleaseSpec, rows: Rows, now: datetime) -> None:
         return
     try:
         written = rows.written_at()
-        why = "it has no rows" if written is None else f"its newest rows are {_age(now - written)} old"
+        why = _told(written, now)
     except Refusal:
         raise
     except Exception as failure:  # noqa: BLE001  # a store's text may quote its credentials
         written, why = None, f"it cannot be asked when rows were written ({type(failure).__name__})"
-    if written is None or now - written > spec.ready.most_age:
+    if written is None or written - now > _SKEW or now - written > spec.ready.most_age:
         raise InputRefused(
             "input_stale",
             f"ready.newer_than = {spec.ready.newer_than!r}, and of the input {why}",
             way_out="run it again when whoever writes the rows has written; nothing was charged",
         )
+
+
+def _told(written: datetime | None, now: datetime) -> str:
+    if written is None:
+        return "it has no rows"
+    if written - now > _SKEW:
+        return f"the newest rows say that they are written {_age(written - now)} from now: mend that time"
+    return f"its newest rows are {_age(now - written)} old"
 
 
 def _age(passed: timedelta) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dp_spark.errors import InputRefused
+from dp_spark.errors import InputRefused, PublishRefused
 from dp_spark.frames.aggregate import exact_totals
 from dp_spark.frames.column_checks import check_columns
 from dp_spark.frames.expressions import reads_moments
@@ -41,8 +41,7 @@ def reserved(asked: Asked) -> Claim:
     """The charge and the plan: a new one, or those of the attempt that this run continues."""
     ledger, release, spec, rows = asked.ledger, asked.release, asked.spec, asked.rows
     if ledger.find(release) is not None:
-        asked.observe(Step.RESUME)
-        return ledger.resume(release, Known(spec.digest, asked.revise, canonical_document(spec)))
+        return _resumed(asked)
     asked.observe(Step.PLAN)
     # Refusals first, before Spark starts and anything is charged; `reserve` decides.
     account = ledger.budget(release.population)
@@ -53,7 +52,12 @@ def reserved(asked: Asked) -> Claim:
     require_fresh(spec, rows, utc_now())
     private = ledger.sources() | rows.private()
     plan = with_listed_files(plan_for(account, spec), private)
-    _require_sinks(asked, plan)
+    try:
+        _require_sinks(asked, plan)
+    except PublishRefused:
+        if ledger.find(release) is None:
+            raise
+        return _resumed(asked)  # what stands there is of another run, which began and ended meanwhile
     wanted = reservation(release, spec, plan, revise=asked.revise, source=rows.source())
     ledger.require_admitted(wanted)
     asked.observe(Step.START)
@@ -65,6 +69,12 @@ def reserved(asked: Asked) -> Claim:
     # The groups are those that were read now, whatever their file or table becomes.
     version = None if rows.version is None else str(rows.version)
     return ledger.reserve(replace(wanted, plan_bytes=plan_to_bytes(plan), source_version=version))
+
+
+def _resumed(asked: Asked) -> Claim:
+    asked.observe(Step.RESUME)
+    spec = asked.spec
+    return asked.ledger.resume(asked.release, Known(spec.digest, asked.revise, canonical_document(spec)))
 
 
 def reservation(

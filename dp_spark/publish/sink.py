@@ -93,8 +93,10 @@ class Sink(Protocol):
     """
 
     def require_free(self, part: Part, release_id: str, schema: pa.Schema) -> None:
-        """Check, before anything is charged, that the part is free or holds this release in this revision or
-        an earlier one, and that the table takes these columns.
+        """Check, before anything is charged, that the part is free or holds an earlier revision of it.
+
+        The table has to take these columns, too. A copy of this very revision has a charge that the ledger
+        forgot.
 
         A sink that cannot be reached now is no reason to refuse: its copy is delayed. One that answers
         that it would not take the copy is.
@@ -102,7 +104,7 @@ class Sink(Protocol):
         Raises:
             PublishRefused: the part holds something else, or a column is of another type than there.
             SetupRefused: the sink needs something that is not installed here.
-        """  # noqa: D205
+        """
         ...
 
     def holds(self, part: Part, release_id: str, digest: str) -> bool:
@@ -135,7 +137,7 @@ def is_placed(
     Args:
         standing: labels of what stands there; None where nothing does, empty where they are missing.
         release_id: of the edition.
-        digest: of its artefact; None before there is one, when any of the same release is it.
+        digest: of its artefact; None before there is one, when none of the same release may stand there.
         at: the part, as a refusal names it.
         schema: the columns of the edition, where nothing but labels tells the shape of what stands there.
 
@@ -150,7 +152,9 @@ def is_placed(
     if schema is not None and is_long(schema) != (standing.get(SHAPE_LABEL) == LONG):
         raise occupied(at, f"{_named(holds)} in another shape")
     if holds == release_id:
-        if digest not in (None, standing.get(DIGEST_LABEL)):
+        if digest is None:
+            raise occupied(at, f"{_named(release_id)}, which this ledger does not know")
+        if digest != standing.get(DIGEST_LABEL):
             raise occupied(at, f"another artefact of {_named(release_id)}")
         return True
     if not is_earlier(holds, release_id):

@@ -1,6 +1,7 @@
 """The line that each run leaves in the profile's metrics file."""
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -110,6 +111,17 @@ def test_a_file_that_cannot_be_written_is_told_and_changes_nothing(home: Path) -
     (home / "logs").write_text("a file where a directory should be")
     (home / "visits.yaml").write_text(SPEC.replace("town_people", "strangers"))
     assert "metrics cannot be written" in told(*RUN, code=ExitCode.BUDGET)
+
+
+def test_a_pipe_that_nobody_reads_is_not_waited_for(home: Path) -> None:
+    text = 'metrics = "metrics.pipe"\nlineage = "lineage.pipe"\n' + render_profile()
+    (home / PROFILE_FILE).write_text(text)
+    for name in ("metrics.pipe", "lineage.pipe"):
+        os.mkfifo(home / name)
+    (home / "visits.yaml").write_text(SPEC.replace("town_people", "strangers"))
+    said = told(*RUN, code=ExitCode.BUDGET)
+    assert "metrics cannot be written" in said
+    assert "lineage cannot be written" in said
 
 
 def test_without_the_key_there_is_no_file(home: Path) -> None:

@@ -183,6 +183,7 @@ def test_a_job_of_a_wave_leaves_its_state_its_cost_and_what_is_left(home: Path) 
         "key": "2024q1",
         "release": "us_persons/work_status/2024q1",
         "state": "open",
+        "digest": None,
         "charge": {"epsilon": "1"},
         "left": {"epsilon": "5/2"},
     }
