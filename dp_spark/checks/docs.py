@@ -22,7 +22,7 @@ from great_expectations.render.view.view import DefaultJinjaPageView
 
 from dp_spark.checks.expectations import ExpectColumnArrowTypeToBe
 from dp_spark.checks.promises import LARGEST, PromiseKind
-from dp_spark.checks.sections import sections_of
+from dp_spark.checks.sections import sections_of, veiled
 
 _gxe: Any = great_expectations.expectations  # its names are re-exports, which a strict type check refuses
 
@@ -62,16 +62,29 @@ class ExpectAsTold(BatchExpectation):
 def checks_page(facts: Mapping[str, Any]) -> str:
     """The evidence of a release or a wave as a page: no script, no link, nothing from elsewhere."""
     whose, gates = escape(str(facts["release"])), facts.get("gates", {})
-    decided = "<p>Somebody decided to publish it as it is.</p>" if facts.get("published_by_decision") else ""
     warnings = [each["text"] for each in facts.get("findings", ()) if not each["blocks"]]
     told = "".join(f"<p>Warning: {escape(text)}</p>" for text in warnings)
-    body = "".join(_gate(name, gate) for name, gate in gates.items())
+    failed_first = sorted(gates.items(), key=lambda each: bool(each[1]["passed"]))
+    body = "".join(_gate(name, gate) for name, gate in failed_first)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Checks of {whose}</title>'
         f"<style>{_style()}</style></head><body><main><h1>Checks of {whose}</h1>"
+        f"{_became(facts, gates)}"
         '<p class="lead">What the gates expected of the staged tables, and whether it was met. '
-        f"No value of them is here.</p>{decided}{told}{body}</main></body></html>\n"
+        f"No value of them is here.</p>{told}{body}</main></body></html>\n"
     )
+
+
+def _became(facts: Mapping[str, Any], gates: Mapping[str, Any]) -> str:
+    """What the gates made of it, in a line."""
+    failed = [escape(name) for name, gate in gates.items() if not gate["passed"]]
+    why = f": not met in {', '.join(failed)}" if failed else ""
+    if facts.get("published_by_decision"):
+        decided = "Somebody decided to publish it as it is."
+        return f'<p><span class="failed">Published by decision{why}.</span> {decided}</p>'
+    if failed:
+        return f'<p><span class="failed">Held{why}.</span></p>'
+    return '<p><span class="passed">Passed: every gate was met.</span></p>'
 
 
 def _style() -> str:
@@ -97,9 +110,9 @@ def _rendered(name: str, expectations: Sequence[Mapping[str, Any]]) -> str:
     result = ExpectationSuiteValidationResult(
         success=all(each.success for each in results),
         results=results,
-        suite_name=name,
+        suite_name=veiled(name),
         statistics={},
-        meta={"run_id": {"run_name": name, "run_time": None}},
+        meta={"run_id": {"run_name": veiled(name), "run_time": None}},
     )
     page = ValidationResultsPageRenderer(run_info_at_end=True).render(result)
     page.sections = [each for each in page.sections if each.section_name not in _OF_THE_RUN]
@@ -109,7 +122,8 @@ def _rendered(name: str, expectations: Sequence[Mapping[str, Any]]) -> str:
 
 def _expected(outcome: Mapping[str, Any]) -> Iterator[Expectation]:
     """What an outcome says of each of its columns, as Great Expectations words it where it can."""
-    kind, columns, bound = outcome["expectation"], outcome["columns"], outcome.get("bound", "")
+    kind, bound = outcome["expectation"], veiled(outcome.get("bound", ""))
+    columns = [veiled(each) for each in outcome["columns"]]
     match kind:
         case PromiseKind.TYPE:
             yield from (ExpectColumnArrowTypeToBe(column=each, type_=bound) for each in columns)
@@ -126,9 +140,9 @@ def _expected(outcome: Mapping[str, Any]) -> Iterator[Expectation]:
             first, second = columns
             yield _gxe.ExpectColumnPairValuesAToBeGreaterThanB(column_A=first, column_B=second, or_equal=True)
         case _:
-            words = (str(kind).replace("_", " "), ", ".join(columns), bound, _beside(outcome))
+            words = (veiled(kind).replace("_", " "), ", ".join(columns), bound, _beside(outcome))
             yield ExpectAsTold(text=": ".join(filter(None, words)))
 
 
 def _beside(outcome: Mapping[str, Any]) -> str:
-    return f"beside {outcome['beside']}" if "beside" in outcome else ""
+    return f"beside {veiled(outcome['beside'])}" if "beside" in outcome else ""

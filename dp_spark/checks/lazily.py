@@ -31,7 +31,7 @@ def checks_page(facts: Mapping[str, Any]) -> str:
     with quiet():
         try:
             return str(page(facts))
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise SetupRefused(
                 "evidence_unreadable",
                 f"the evidence of checks is not as this version writes it ({type(error).__name__})",

@@ -5,10 +5,21 @@ from html.parser import HTMLParser
 
 _KEPT_TAGS = frozenset({"div", "h5", "i", "p", "span", "strong", "table", "tbody", "td", "th", "thead", "tr"})
 _SILENT_TAGS = frozenset({"script", "style"})
+_MARKS = dict(zip("<>&\"'$", map(chr, range(0xFDD0, 0xFDD6)), strict=True))  # Unicode has no such characters
+_VEILED = str.maketrans({**_MARKS, **dict.fromkeys(_MARKS.values(), "\ufffd")})
+_UNVEILED = str.maketrans({veil: mark for mark, veil in _MARKS.items()})
+
+
+def veiled(text: str) -> str:
+    """`text` for Great Expectations, without what marks markup or a template; `sections_of` brings it back.
+
+    Great Expectations escapes some of what it is given and not the rest, so that escapes would show twice.
+    """
+    return text.translate(_VEILED)
 
 
 def sections_of(page: str) -> str:
-    """The sections of a page that Great Expectations has rendered: text, tables, classes."""
+    """The sections of a page that Great Expectations has rendered of veiled names: text, tables, classes."""
     parser = _Kept()
     parser.feed(page)
     parser.close()
@@ -50,4 +61,4 @@ class _Kept(HTMLParser):
     def handle_data(self, data: str) -> None:
         """Copy text."""
         if self._is_kept and data.strip():
-            self.parts.append(escape(data))
+            self.parts.append(escape(data.translate(_UNVEILED)))

@@ -12,7 +12,7 @@ from dp_spark.errors import LedgerRefused
 from dp_spark.release.ledger import ReleaseId, WaveId
 from dp_spark.release.profile import load_profile
 from dp_spark.release.spec import load_survey
-from dp_spark.report import evidence_path, read_evidence, wave_evidence_path
+from dp_spark.report import evidence_path, load_evidence, wave_evidence_path
 
 _UNTOLD = 10  # so many expectations that are not met are printed of a gate
 
@@ -23,6 +23,7 @@ def release_checks_command(release: str, *, html: Path | None, profile: str | No
     Raises:
         SpecRefused: it is no id of a release.
         LedgerRefused: no gate has looked at it yet.
+        SetupRefused: the evidence cannot be read, or the page not be written.
     """
     release_id = str(ReleaseId.parse(release))
     path = evidence_path(release_id, load_profile(profile).statements)
@@ -36,6 +37,7 @@ def wave_checks_command(
 
     Raises:
         LedgerRefused: no gate has looked at it yet.
+        SetupRefused: as `release_checks_command`.
     """
     survey = load_survey(spec)
     wave_id = WaveId(survey.budget.population, survey.survey, wave)
@@ -44,7 +46,7 @@ def wave_checks_command(
 
 
 def _show(path: Path, whose: str, command: str, *, html: Path | None, as_json: bool) -> None:
-    facts = read_evidence(path)
+    facts = load_evidence(path)
     if facts is None:
         raise LedgerRefused(
             "not_checked",
@@ -57,6 +59,8 @@ def _show(path: Path, whose: str, command: str, *, html: Path | None, as_json: b
         sys.stdout.write(json.dumps(facts) + "\n")
     else:
         sys.stdout.write("".join(f"{line}\n" for line in _lines(facts, path)))
+        if html is not None:
+            sys.stdout.write(f"page       {html}\n")
 
 
 def _lines(facts: Mapping[str, Any], path: Path) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from dp_spark.report.evidence import (
     evidence_path,
     gate_facts,
+    load_evidence,
     mark_decided,
     read_evidence,
     read_warnings,
@@ -35,6 +36,7 @@ __all__ = [
     "gate_facts",
     "given_away",
     "left_out",
+    "load_evidence",
     "mark_burned",
     "mark_decided",
     "print_facts",

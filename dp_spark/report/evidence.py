@@ -69,6 +69,76 @@ def read_evidence(path: Path) -> dict[str, Any] | None:
     return facts if isinstance(facts, dict) else None
 
 
+def load_evidence(path: Path) -> dict[str, Any] | None:
+    """The evidence in a file, of the shape that this version writes; None where no file is to be seen.
+
+    Raises:
+        SetupRefused: the file cannot be read, or is not of that shape.
+    """
+    try:
+        path.stat()
+    except OSError:
+        return None
+    facts = read_evidence(path)
+    wrong = "it is no JSON object that can be read" if facts is None else _wrong(facts)
+    if wrong:
+        raise SetupRefused(
+            "evidence_unreadable",
+            f"the evidence of checks in {path} is not as this version writes it: {wrong}",
+            way_out="look at the file; restore it from a backup, or use the version that wrote it",
+        )
+    return facts
+
+
+def _wrong(facts: Mapping[str, Any]) -> str:
+    """The first thing that this version does not write so; "" where there is none.
+
+    A decision about what has no evidence is written without gates.
+    """
+    gates, findings = facts.get("gates"), facts.get("findings", [])
+    if facts.get("format") != FORMAT:
+        return f"`format` must be {FORMAT!r}"
+    if not (isinstance(facts.get("release"), str) and isinstance(facts.get(DECIDED), bool)):
+        return f"`release` must be text, and `{DECIDED}` true or false"
+    if not (isinstance(gates, dict) and gates) and not (gates is None and facts[DECIDED]):
+        return "`gates` must be an object of gates"
+    for name, gate in (gates or {}).items():
+        if not _is_gate(gate):
+            return f"gate {name!r} must have `passed`, `failed` and `expectations`, each of its type"
+    if not (isinstance(findings, list) and all(map(_is_finding, findings))):
+        return "`findings` must be a list of objects with `text` and `blocks`"
+    return ""
+
+
+def _is_gate(gate: object) -> bool:
+    return (
+        isinstance(gate, dict)
+        and isinstance(gate.get("passed"), bool)
+        and _are_texts(gate.get("failed"))
+        and isinstance(gate.get("expectations"), list)
+        and all(map(_is_expectation, gate["expectations"]))
+    )
+
+
+def _is_expectation(told: object) -> bool:
+    return (
+        isinstance(told, dict)
+        and isinstance(told.get("met"), bool)
+        and _are_texts(told.get("columns"))
+        and _are_texts([told.get("expectation"), told.get("bound", ""), told.get("beside", "")])
+    )
+
+
+def _is_finding(told: object) -> bool:
+    return (
+        isinstance(told, dict) and isinstance(told.get("text"), str) and isinstance(told.get("blocks"), bool)
+    )
+
+
+def _are_texts(told: object) -> bool:
+    return isinstance(told, list) and all(isinstance(each, str) for each in told)
+
+
 def read_warnings(release_id: str, directory: Path) -> tuple[str, ...]:
     """The warnings in the evidence of a release; () where it has none, or none can be read."""
     facts = read_evidence(evidence_path(release_id, directory)) or {}

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,52 @@ def test_names_that_look_like_markup_stay_names() -> None:
     ]
     page = checks_page({"release": RELEASE, "gates": {"artefact": gate_facts((name,), outcomes)}})
     assert "<script" not in page
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<style>",
+        "</style>",
+        "<script>",
+        "<i class='fas fa-check-circle text-success'>",
+        "<!--",
+        "x&lt;b",
+        "$a ${b}",
+    ],
+)
+def test_a_name_is_read_as_it_is_and_moves_nothing(name: str) -> None:
+    def shown(column: str) -> str:
+        outcomes = [
+            {"expectation": "not_null", "columns": ["first", column, "last"], "met": False},
+            {"expectation": "types", "columns": [column], "bound": "int64", "met": True},
+            {"expectation": "constants", "columns": [column], "bound": column, "met": True},
+            {
+                "expectation": "ordered",
+                "columns": [column, "last"],
+                "bound": "the first is no less",
+                "met": True,
+            },
+            {"expectation": "groups", "columns": [column], "bound": "each once, in order", "met": True},
+            {"expectation": "large_change", "columns": [column], "beside": column, "met": True},
+        ]
+        return checks_page({"release": RELEASE, "gates": {"artefact": gate_facts((), outcomes)}})
+
+    plain, odd = shown("zebra"), shown(name)
+    assert "zebra" in plain
+    assert re.findall("<[^>]*>", odd) == re.findall("<[^>]*>", plain)
+    assert odd.count(escape(name)) == plain.count("zebra")
+
+
+def test_it_says_first_what_became_of_the_release_and_what_failed() -> None:
+    gates = {"artefact": gate_facts((), []), "history": gate_facts(("a group is gone",), [])}
+    held = words(checks_page({"release": RELEASE, "gates": gates}))
+    assert held.startswith(f"Checks of {RELEASE} Held: not met in history.")
+    assert held.index("history failed") < held.index("artefact passed")
+    decided = words(checks_page({"release": RELEASE, "gates": gates, "published_by_decision": True}))
+    assert decided.startswith(f"Checks of {RELEASE} Published by decision: not met in history.")
+    passed = words(checks_page({"release": RELEASE, "gates": {"artefact": gates["artefact"]}}))
+    assert passed.startswith(f"Checks of {RELEASE} Passed")
 
 
 def test_evidence_of_another_shape_is_refused() -> None:
