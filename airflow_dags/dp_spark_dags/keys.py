@@ -9,10 +9,11 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from airflow.sdk.exceptions import AirflowFailException
+from dp_spark_dags.refusals import KeyRefused
 
 PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _ONE_DAY = timedelta(days=1)
+_ANOTHER = "trigger another run with the first day of a period that is over; nothing was charged"
 
 
 def key_of_run(dag_run: Any, params: Mapping[str, Any], every: str | None, timezone: str) -> str:
@@ -22,23 +23,28 @@ def key_of_run(dag_run: Any, params: Mapping[str, Any], every: str | None, timez
     period; the last period that is over at the end of the run's data interval.
 
     Raises:
-        AirflowFailException: there is no key, two contradict each other, or it cannot be right. No retry
-            would help.
+        KeyRefused: there is no key (`no_key`), two contradict each other or it is no first day (`bad_key`),
+            or its period is not over (`period_not_over`). No retry would help.
     """
     typed, partition = params.get("key"), dag_run.partition_key
     if typed and partition and typed != partition:
-        raise AirflowFailException(f"the run has two keys: parameter {typed!r} and partition {partition!r}")
+        raise _bad(f"the run has two keys: parameter {_short(typed)} and partition {_short(partition)}")
     by_hand = str(getattr(dag_run.run_type, "value", dag_run.run_type)) == "manual"
     zone = ZoneInfo(timezone)
     if typed or partition:
         day = _date(typed or partition)
         first = first_day(day, every)
         if first != day and (typed or by_hand):
-            raise AirflowFailException(f"key {day} is not the first day of a {every}, which is {first}")
+            raise _bad(f"key {day} is not the first day of a {every}, which is {first}")
     elif dag_run.data_interval_end is not None and not by_hand:
         first = last_over(dag_run.data_interval_end.astimezone(zone).date(), every)
     else:
-        raise AirflowFailException("the run has no key: give the parameter `key`, the first day of a period")
+        raise KeyRefused(
+            "no_key",
+            "the run has no key: no parameter `key`, no partition and no interval of a schedule",
+            way_out="trigger another run with the parameter `key`, the first day of a period; "
+            "nothing was charged",
+        )
     require_over(first, every, datetime.now(UTC).astimezone(zone).date())
     return first.isoformat()
 
@@ -59,16 +65,29 @@ def require_over(first: date, every: str | None, today: date) -> None:
     """Refuse a period that is not over; the job does, too, by its own clock.
 
     Raises:
-        AirflowFailException: it is still going on or to come.
+        KeyRefused: it is still going on or to come (`period_not_over`).
     """
     if first > last_over(today, every):
-        raise AirflowFailException(f"key {first}: that {every or 'day'} is not over; nothing was charged")
+        raise KeyRefused(
+            "period_not_over",
+            f"key {first}: that {every or 'day'} is not over",
+            way_out="clear the task when it is over, or trigger another run with the key of an earlier one; "
+            "nothing was charged",
+        )
 
 
 def _date(key: object) -> date:
     if not isinstance(key, str) or not re.match(PATTERN, key):
-        raise AirflowFailException(f"key {str(key)[:40]!r} is not a date YYYY-MM-DD")
+        raise _bad(f"key {_short(key)} is not a date YYYY-MM-DD")
     try:
         return date.fromisoformat(key)
     except ValueError:
-        raise AirflowFailException(f"key {key!r} is not a day of the calendar") from None
+        raise _bad(f"key {_short(key)} is not a day of the calendar") from None
+
+
+def _bad(message: str) -> KeyRefused:
+    return KeyRefused("bad_key", message, way_out=_ANOTHER)
+
+
+def _short(key: object) -> str:
+    return repr(str(key)[:40])

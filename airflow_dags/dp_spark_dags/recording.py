@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import Asset, BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
 
+from dp_spark_dags.refusals import NothingPublished
 from dp_spark_dags.results import read_result, result_path
 
 
@@ -26,7 +26,7 @@ class Record(BaseOperator):
         """Add the event.
 
         Raises:
-            AirflowFailException: the job left no result of something published; no retry would help.
+            NothingPublished: the job left no result of it; no retry would help.
         """
         found = self._found(context["ti"])
         event = context["outlet_events"][self._asset]
@@ -46,8 +46,11 @@ class Record(BaseOperator):
         task = f"{ti.task_id.removesuffix('record')}{self._published}"
         found = read_result(result_path(self._results, ti.dag_id, ti.run_id, task))
         if found is None or found.get("error") or not found.get("charge"):
-            raise AirflowFailException(
-                f"task {task} left no result of something published in {self._results}"
+            raise NothingPublished(
+                "nothing_published",
+                f"task {task} left no result of something published in {self._results}",
+                way_out="see that jobs and all workers have that one directory, then clear that task: what "
+                "was published stays, at no further charge",
             )
         return found
 

@@ -20,6 +20,7 @@ def environment(home: Path, dags: Path, port: int) -> dict[str, str]:
     """Variables of Airflow's processes: loopback, a home that is thrown away, Spark of this environment."""
     spark, here = Path(pyspark.__file__).parent, f"http://127.0.0.1:{port}"
     lineage = {"type": "file", "log_file_path": str(home / "lineage.jsonl"), "append": True}
+    policy = [{"scope": {}, "controls": {"include_source_code": False}}]
     connection = {
         "conn_type": "spark",
         "host": "local[2]",
@@ -35,7 +36,7 @@ def environment(home: Path, dags: Path, port: int) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{here}/execution/",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(lineage),
-        "AIRFLOW__OPENLINEAGE__DISABLE_SOURCE_CODE": "True",
+        "AIRFLOW__OPENLINEAGE__EMISSION_POLICY": json.dumps(policy),
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__API__WORKERS": "1",

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pendulum
 from airflow.dag_processing.dagbag import BundleDagBag
-from airflow.sdk import ExceptionRetryPolicy
+from airflow.sdk import DAG, ExceptionRetryPolicy
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
@@ -72,7 +73,7 @@ def key(every: str | None, typed: str | None = None, **run: Any) -> str:
     told = {"partition_key": None, "run_type": "manual", "data_interval_end": None, **run}
     try:
         return key_of_run(SimpleNamespace(**told), {"key": typed}, every, "America/New_York")
-    except AirflowFailException as refusal:
+    except AirflowFailException as refusal:  # which no retry follows
         return f"refused: {refusal}"
 
 
@@ -111,6 +112,9 @@ def wrong_files(folder: Path) -> dict[str, str]:
         "a name": "release: a/b\nbudget: {population: c}\n",
     }
     (folder / "twins").mkdir()
+    (folder / "half").mkdir()
+    (folder / "half/good.yaml").write_text(good.read_text())
+    (folder / "half/written.yaml").write_text("release: [\n")
     for name in ("one.yaml", "two.yml"):
         (folder / "twins" / name).write_text(good.read_text())
     specs = {
@@ -122,6 +126,7 @@ def wrong_files(folder: Path) -> dict[str, str]:
         "a skipped hour": lambda: release_dag(good, schedule="30 2 * * *"),
         "every hour": lambda: release_dag(good, schedule="0 * * * *"),
         "twins": lambda: release_dags(folder / "twins"),
+        "half written": lambda: release_dags(folder / "half"),
         "a template": partial(release_dag, _written(folder, "{{ var.value.secret }}", good.read_text())),
     }
     return {name: _refusal(make) for name, make in specs.items()}
@@ -157,7 +162,7 @@ def attempt(results: Path, told: dict[str, Any] | None, *, written: timedelta = 
     return task
 
 
-def failure(results: Path) -> str:
+def failure(results: Path) -> list[str]:
     from dp_spark_dags.failures import callback
 
     told: list[str] = []
@@ -165,7 +170,72 @@ def failure(results: Path) -> str:
     tell({"ti": attempt(results, None)})
     refused = {"error": "budget_exhausted", "message": "no", "way_out": "wait", "release": "p/flights/1/0"}
     tell({"ti": attempt(results, {**refused, "state": None, "left": {"epsilon": "1/4", "delta": "0"}})})
-    return "\n".join(told)
+    for wrong in ({"left": ["1/4"]}, {"left": "1/4"}, {"error": "a\nb"}, {"release": {}}):
+        tell({"ti": attempt(results, {**refused, **wrong})})
+    tell({"ti": attempt(results, {**refused, "message": "two\nlines"})})
+    return told
+
+
+def failures_of_keys(results: Path) -> dict[str, dict[str, Any]]:
+    """What is told of runs whose key is refused, as their task is rendered, and of a record of nothing."""
+    from dp_spark_dags import release_dag
+
+    spec = FOLDER.parent / "examples/flights_by_origin.yaml"
+    told: list[Any] = []
+    dag = release_dag(spec, results=str(results), on_failure=told.append)
+    privatize, record = dag.get_task("privatize"), dag.get_task("record")
+
+    def told_of(task: Any, act: Any, **context: Any) -> dict[str, Any]:
+        ti = SimpleNamespace(
+            dag_id=dag.dag_id, run_id="a", task_id=task.task_id, start_date=datetime.now(UTC)
+        )
+        try:
+            act(context | {"ti": ti})
+        except (AirflowFailException, RuntimeError) as failure:
+            task.on_failure_callback[-1]({"ti": ti, "exception": failure})
+        return asdict(told.pop())
+
+    def of_key(key: str | None) -> dict[str, Any]:
+        made = SimpleNamespace(partition_key=key, run_type="manual", data_interval_end=None)
+        return told_of(privatize, privatize.render_template_fields, dag_run=made, params={})
+
+    def leak(_: Any) -> None:
+        raise RuntimeError("spark-submit printed 4711")
+
+    return {
+        "to come": of_key((datetime.now(UTC) + timedelta(days=2)).date().isoformat()),
+        "none": of_key(None),
+        "no date": of_key("tonight"),
+        "nothing published": told_of(record, record.execute),
+        "an operator's": told_of(privatize, leak),
+    }
+
+
+def places() -> list[str]:
+    """Where tasks of runs leave their results whose ids are written alike."""
+    from dp_spark_dags.results import result_path
+
+    runs = ("a:b", "a_b", "a/b", "a%3Ab", "../b", "x" * 250, "x" * 249)
+    return [result_path("r", "flights", run, "privatize") for run in runs]
+
+
+def first_runs() -> dict[str, int]:
+    """Hours until the first run of a DAG that has no start, by the hours since its last tick."""
+    from dp_spark_dags.crons import partitions_of
+    from dp_spark_dags.specs import SpecFacts
+
+    facts = SpecFacts(FOLDER, "release", "a", "people", "day", "UTC")
+    hours = {}
+    for since in (1, 5):
+        now = datetime.now(UTC)
+        tick = now - timedelta(hours=since)
+        dag = DAG(f"since_{since}", schedule=partitions_of(f"{tick.minute} {tick.hour} * * *", facts))
+        timetable = DagSerialization.from_dict(DagSerialization.to_dict(dag)).timetable
+        info = timetable.next_dagrun_info_v2(
+            last_dagrun_info=None, restriction=TimeRestriction(None, None, catchup=False)
+        )
+        hours[str(since)] = round((info.run_after - now).total_seconds() / 3600)
+    return hours
 
 
 def decisions(results: Path) -> dict[str, str]:
@@ -215,6 +285,9 @@ def main() -> None:
                 "keys": keys(),
                 "wrong": wrong_files(scratch),
                 "failure": failure(scratch / "results"),
+                "failures of keys": failures_of_keys(scratch / "keys"),
+                "places": places(),
+                "first runs": first_runs(),
                 "decisions": decisions(scratch / "decisions"),
                 "own policies": policies_of_own_operators(),
             }

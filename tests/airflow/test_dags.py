@@ -140,6 +140,7 @@ def test_a_run_without_a_right_key_is_refused(facts: Any, run: str, why: str) ->
         ("a skipped hour", "clocks in America/New_York skip 02:30 on 20"),
         ("every hour", "a period has one run"),
         ("twins", "another spec"),
+        ("half written", "written.yaml: is no YAML"),
         ("a template", "read as a template"),
     ],
 )
@@ -148,11 +149,56 @@ def test_what_makes_no_dag_is_refused(facts: Any, what: str, why: str) -> None:
 
 
 def test_a_failure_is_told_with_state_and_budget_left(facts: Any) -> None:
-    killed, refused = facts["failure"].splitlines()
+    killed, refused = facts["failure"][:2]
     assert "(no_result)" in killed
     assert "at no further charge" in killed
     assert "(budget_exhausted): no [release p/flights/1/0, state nothing charged" in refused
     assert "budget left: epsilon 1/4, delta 0] way out: wait" in refused
+
+
+def test_a_result_that_is_none_is_told_as_none_and_each_failure_is_one_line(facts: Any) -> None:
+    *malformed, long = facts["failure"][2:]
+    assert len(malformed) == 4
+    assert all("(no_result)" in told for told in malformed)
+    assert "two lines" in long
+    assert not any("\n" in told for told in facts["failure"])
+
+
+@pytest.mark.parametrize(
+    ("run", "code", "message", "way_out"),
+    [
+        ("to come", "period_not_over", "that day is not over", "clear the task when it is over"),
+        ("none", "no_key", "has no key", "trigger another run with the parameter `key`"),
+        ("no date", "bad_key", "'tonight' is not a date", "trigger another run"),
+        ("nothing published", "nothing_published", "task publish left no result", "clear that task"),
+    ],
+)
+def test_what_these_dags_refuse_is_told_with_its_reason(
+    facts: Any, run: str, code: str, message: str, way_out: str
+) -> None:
+    told = facts["failures of keys"][run]
+    assert told["error"] == code
+    assert message in told["message"]
+    assert way_out in told["way_out"]
+    assert told["left"] is None
+
+
+def test_what_an_operator_raises_is_not_quoted(facts: Any) -> None:
+    told = facts["failures of keys"]["an operator's"]
+    assert told["error"] == "no_result"
+    assert "4711" not in str(told)
+
+
+def test_no_two_runs_leave_their_results_at_one_place(facts: Any) -> None:
+    assert len(set(facts["places"])) == 7
+    for place in facts["places"]:
+        assert len(place.split("/")) == 4
+        assert max(len(part) for part in place.split("/")) < 255
+
+
+def test_a_dag_without_a_start_waits_for_its_next_tick(facts: Any) -> None:
+    """But for a tenth of the time between two ticks, when Airflow 3.3.2 still runs the last one."""
+    assert facts["first runs"] == {"1": -1, "5": 19}
 
 
 @pytest.mark.parametrize(
