@@ -94,8 +94,8 @@ def _new_session(settings: Mapping[str, str]) -> SparkSession:
         raise SetupRefused(
             "spark_did_not_start",
             f"no Spark session could be started ({_class_of(failure)})",
-            way_out="run `dp-spark doctor`; check Java 17+, JAVA_HOME, that the master answers, that the files "
-            "of --archives, --files and --jars are there, and the [spark] table of the profile",
+            way_out="run `dp-spark doctor`; check Java 17+, JAVA_HOME, that the master answers, the files of "
+            "--archives, --files and --jars, and the [spark] table of the profile",
         ) from failure
 
 
