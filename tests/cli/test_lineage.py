@@ -5,67 +5,16 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from runs_world import NIGHT, POISON, SPEC, WAVE, laid, of_strangers, open_wave, told
 
-from dp_spark.cli.main import app
 from dp_spark.errors import ExitCode
 from dp_spark.release.profile import PROFILE_FILE, render_profile
-
-POISON = "7700-secret-person"
-SPEC = """
-release: visits
-input: {format: parquet, path: in}
-period: {column: at, every: day}
-unit: {column: person, on_null: drop}
-bounds: {max_groups: 1, max_rows_per_group: 1}
-group_by: [town]
-groups: {public: [a, b]}
-guarantee: {epsilon: 1, delta: 1e-6}
-queries: [{name: visits, kind: count}]
-budget: {population: town_people}
-publish: [{sink: parquet, path: out}]
-"""
-SURVEY = """
-survey: work_status
-input: {format: parquet, path: in}
-unit: {column: person, on_null: drop}
-answer: town
-domain: {categories: {a: false, b: true}}
-epsilon: 1
-budget: {population: us_persons}
-publish: [{sink: parquet, path: out/work}]
-"""
-BUDGET = ["ledger", "budget", "set", "town_people", "--epsilon", "2", "--delta", "1e-5", "--unit", "person"]
-RUN = ["visits.yaml", "--key", "2024-03-01"]
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DP_SPARK_PROFILE", raising=False)
-    monkeypatch.delenv("OPENLINEAGE_PARENT_ID", raising=False)
-    (tmp_path / "visits.yaml").write_text(SPEC)
-    (tmp_path / "survey.yaml").write_text(SURVEY)
-    (tmp_path / PROFILE_FILE).write_text('lineage = "logs/lineage.jsonl"\n' + render_profile())
-    (tmp_path / "in").mkdir()
-    rows = {
-        "person": [POISON, "q"],
-        "town": ["a", "b"],
-        "at": pa.array(["2024-03-01"] * 2).cast(pa.timestamp("us")),
-    }
-    pq.write_table(pa.table(rows), tmp_path / "in" / "rows.parquet")
-    told("ledger", "init")
-    told(*BUDGET, "--reason", "a test")
-    return tmp_path
-
-
-def told(*words: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(words))
-    assert result.exit_code == code, result.output
-    return result.output
+    return laid(tmp_path, monkeypatch, 'lineage = "logs/lineage.jsonl"\n')
 
 
 def events(home: Path) -> list[dict[str, Any]]:
@@ -78,7 +27,7 @@ def tables(named: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 @pytest.mark.usefixtures("spark")
 def test_a_run_tells_what_it_read_where_it_published_and_what_that_cost(home: Path) -> None:
-    result = json.loads(told("run", *RUN, "--json").splitlines()[-1])
+    result = json.loads(told("run", *NIGHT, "--json").splitlines()[-1])
     began, ended = events(home)
     assert (began["eventType"], ended["eventType"]) == ("START", "COMPLETE")
     assert began["run"]["runId"] == ended["run"]["runId"]
@@ -101,8 +50,8 @@ def test_a_run_tells_what_it_read_where_it_published_and_what_that_cost(home: Pa
 def test_steps_of_a_night_tell_their_own_side_and_no_row(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parent = str(uuid.uuid4())
     monkeypatch.setenv("OPENLINEAGE_PARENT_ID", f"airflow/visits.privatize/{parent}")
-    told("privatize", *RUN)
-    told("publish", *RUN)
+    told("privatize", *NIGHT)
+    told("publish", *NIGHT)
     staged, published = [event for event in events(home) if event["eventType"] == "COMPLETE"]
     assert (tables(staged["inputs"]), staged["outputs"]) == ([("file", str(home / "in"))], [])
     assert (published["inputs"], tables(published["outputs"])) == ([], [("file", str(home / "out"))])
@@ -114,8 +63,8 @@ def test_steps_of_a_night_tell_their_own_side_and_no_row(home: Path, monkeypatch
 
 def test_a_refusal_fails_with_its_code(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENLINEAGE_PARENT_ID", "of/no/run")
-    (home / "visits.yaml").write_text(SPEC.replace("town_people", "strangers"))
-    told("run", *RUN, code=ExitCode.BUDGET)
+    of_strangers(home)
+    told("run", *NIGHT, code=ExitCode.BUDGET)
     _, ended = events(home)
     assert ended["eventType"] == "FAIL"
     assert ended["run"]["facets"]["dp_spark"]["refusal"] == "unknown_population"
@@ -124,10 +73,8 @@ def test_a_refusal_fails_with_its_code(home: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("spark")
 def test_a_wave_is_told_too(home: Path) -> None:
-    told("survey", "budget", "set", "us_persons", "work_status", "--epsilon", "4", "--unit", "person",
-         "--reason", "a test")  # fmt: skip
-    told("survey", "open", "survey.yaml", "--wave", "w1", "--reason", "a test")
-    told("survey", "randomize", "survey.yaml", "--wave", "w1")
+    open_wave()
+    told("survey", "randomize", *WAVE)
     opened, randomized = [event for event in events(home) if event["eventType"] == "COMPLETE"]
     assert opened["job"]["name"] == "us_persons/work_status.survey_open"
     assert (opened["inputs"], opened["outputs"]) == ([], [])
@@ -146,7 +93,7 @@ def test_tables_are_named_as_openlineage_names_them_and_no_password_is_told(home
     sinks = "[{sink: sql, connection: house, table: public.visits}, {sink: parquet, path: 's3://KEY:SECRET@b/out'}]"
     spec = SPEC.replace("[{sink: parquet, path: out}]", sinks).replace("town_people", "strangers")
     (home / "visits.yaml").write_text(spec)
-    told("run", *RUN, code=ExitCode.BUDGET)
+    told("run", *NIGHT, code=ExitCode.BUDGET)
     began, _ = events(home)
     assert tables(began["outputs"]) == [
         ("postgres://db.example.org:5432", "tables.public.visits"),
@@ -158,5 +105,5 @@ def test_tables_are_named_as_openlineage_names_them_and_no_password_is_told(home
 
 def test_a_file_that_cannot_be_written_is_told_and_changes_nothing(home: Path) -> None:
     (home / "logs").write_text("a file where a directory should be")
-    (home / "visits.yaml").write_text(SPEC.replace("town_people", "strangers"))
-    assert "lineage cannot be written" in told("run", *RUN, code=ExitCode.BUDGET)
+    of_strangers(home)
+    assert "lineage cannot be written" in told("run", *NIGHT, code=ExitCode.BUDGET)
