@@ -139,7 +139,9 @@ class Trace:
                 return "file", os.path.abspath(place.path)
             authority, _, name = rest.partition("/")
             authority = re.sub(r"^.*:.*@", "", authority)  # a key and its secret, which are no part of a name
-            return ("file", f"/{name}") if scheme == "file" else (f"{scheme}://{authority}", name)
+            if scheme == "file":
+                return "file", f"/{name}"
+            return f"{scheme}://{authority}", re.sub(r"\?.*=.*$", "", name)  # nor is a signature
         connection = self.profile.connections.get(place.connection or "")
         if connection is None:
             return _SPARK_TABLES if place.connection is None else NAMESPACE, str(place.table)

@@ -90,7 +90,7 @@ def test_tables_are_named_as_openlineage_names_them_and_no_password_is_told(home
         'password = "env:NO_SUCH"\n',
     )
     (home / PROFILE_FILE).write_text('lineage = "logs/lineage.jsonl"\n' + profile)
-    sinks = "[{sink: sql, connection: house, table: public.visits}, {sink: parquet, path: 's3://KEY:SECRET@b/out'}]"
+    sinks = "[{sink: sql, connection: house, table: public.visits}, {sink: parquet, path: 's3://KEY:SECRET@b/out?sig=SECRET'}]"
     spec = SPEC.replace("[{sink: parquet, path: out}]", sinks).replace("town_people", "strangers")
     (home / "visits.yaml").write_text(spec)
     told("run", *NIGHT, code=ExitCode.BUDGET)
